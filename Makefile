@@ -1,0 +1,62 @@
+# Each target sets up what it needs: a .venv, uv inside it, and the locked dependencies with their hashes.
+# A stamp in .venv remembers that, so a second call costs nothing and a changed lock installs anew.
+
+PYTHON ?= python3
+DEMO ?= examples/necklaces.yaml
+DEMO_ARGS ?= -n 5
+
+BIN := .venv/bin
+UV := $(BIN)/uv --no-progress
+LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+export UV_PYTHON_DOWNLOADS := never
+# Bytecode that is never written is compiled again at every start, by every worker process.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo test test-ci test-slow check bench lock clean
+.DELETE_ON_ERROR:
+
+demo: .venv/.local
+	$(BIN)/porism rank $(DEMO) $(DEMO_ARGS)
+
+test: .venv/.dev
+	$(BIN)/pytest
+
+test-ci: .venv/.dev
+	$(BIN)/pytest -m "slow and ci"
+
+test-slow: .venv/.dev
+	$(BIN)/pytest -m slow
+
+check: .venv/.dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: .venv/.dev
+	@for script in benchmarks/*.py; do echo "$$script" && $(BIN)/python "$$script" || exit 1; done
+
+# Resolve the dependencies anew. The locks hold names, versions and hashes, never an address.
+lock: .venv/.uv
+	$(LOCK) --upgrade pyproject.toml --extra local --group build --group dev -o requirements/dev.lock
+	$(LOCK) -c requirements/dev.lock pyproject.toml --extra local --group build -o requirements/local.lock
+	$(LOCK) -c requirements/dev.lock pyproject.toml --group build -o requirements/base.lock
+	$(LOCK) --upgrade --group installer -o requirements/installer.lock
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 
+
+# `--without-pip` and `pip --python`: some systems ship pip but not the parts that put it into a .venv.
+.venv/.uv: requirements/installer.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "porism needs Python 3.11 or newer as $(PYTHON): make $(or $(MAKECMDGOALS),demo) PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m pip --version >/dev/null || \
+	  { echo "$(PYTHON) has no pip: install it, or name another Python with PYTHON=..." >&2; exit 1; }
+	$(PYTHON) -m venv --clear --without-pip .venv
+	$(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check install --quiet --require-hashes -r $<
+	@touch $@
+
+.venv/.%: requirements/%.lock pyproject.toml .venv/.uv
+	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r $<
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@
