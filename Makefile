@@ -9,6 +9,7 @@ BIN := .venv/bin
 UV := $(BIN)/uv --no-progress
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 export UV_PYTHON_DOWNLOADS := never
+export UV_SYSTEM_CERTS := true
 # Bytecode that is never written is compiled again at every start, by every worker process.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -44,7 +45,7 @@ lock: .venv/.uv
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # `--without-pip` and `pip --python`: some systems ship pip but not the parts that put it into a .venv.
 .venv/.uv: requirements/installer.lock
