@@ -6,7 +6,7 @@ DEMO ?= examples/necklaces.yaml
 DEMO_ARGS ?= -n 5
 
 BIN := .venv/bin
-UV := $(BIN)/uv --no-progress
+UV := $(BIN)/uv
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 export UV_PYTHON_DOWNLOADS := never
 export UV_SYSTEM_CERTS := true
@@ -58,6 +58,6 @@ clean:
 	@touch $@
 
 .venv/.%: requirements/%.lock pyproject.toml .venv/.uv
-	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r $<
+	$(UV) pip install --python $(BIN)/python --require-hashes -r $<
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
