@@ -1,0 +1,71 @@
+"""A short trial of a server before the run: does it honor n, the seed, and draw anew each time?
+
+Rollouts that repeat each other word for word are worth one rollout, and nothing in a reply says so. So
+the same question, whose answers could hardly coincide, is asked a few times with seeds in mind. It costs
+three or four short calls. What goes wrong here goes wrong again in the run, where it is retried and
+counted: only an error that no call can survive is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from porism.errors import ModelError
+from porism.models.openai import MAX_N, OpenAIModel
+from porism.types import Call, Completion, Message, Prompt, Sampling
+
+PATIENCE = 60.0  # seconds for the whole trial
+_WORDS = "List ten random, unrelated English nouns, separated by commas. Begin at once, with an unusual one."
+_SAMPLING = Sampling(temperature=1.0, max_tokens=24)
+
+
+async def probe(model: OpenAIModel) -> list[str]:
+    """Warnings for the user, and model.max_n raised where the server gives several answers a call.
+
+    Raises ModelError only when it is fatal.
+    """
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await _trial(model)
+    except ModelError as error:
+        if error.fatal:
+            raise
+        return [f"the trial of {model.name} failed, so seeds and n are unknown (asking one by one): {error}"]
+    except TimeoutError:
+        return [f"{model.name} is slow (over {PATIENCE:g} s), so seeds and n are unknown (asking one by one)"]
+
+
+async def _trial(model: OpenAIModel) -> list[str]:
+    prompt = Prompt(model.identity, (Message("user", _WORDS),), _SAMPLING)
+    warnings = []
+    model.max_n = 2
+    try:
+        pair = await model.generate(Call(prompt, 0, 2))
+    finally:
+        honored, model.max_n = model.max_n > 1, 1
+    # Rollout 2 has another seed than both of the pair; rollout 0 has been asked before.
+    other, again = await asyncio.gather(*(model.generate(Call(prompt, rollout)) for rollout in (2, 0)))
+    first, second = (_said(c) for c in pair.completions)
+    if not honored:
+        warnings.append("server ignores n (asking one by one)")
+    elif first == second and first:
+        warnings.append("server returns identical rollouts for n > 1 (asking one by one)")
+    else:
+        model.max_n = MAX_N
+    if "no_seed" in model.quirks:
+        warnings.append("server refuses a seed: a repeated run gets other answers")
+    elif _said(other.completions[0]) == _said(again.completions[0]) != "":
+        warnings.append("server returns identical rollouts: two seeds gave the same answer word for word")
+    elif _said(again.completions[0]) != first:
+        # Child 0 of a pair may draw otherwise than a single call: only two single calls can tell.
+        third = await model.generate(Call(prompt, 0))
+        if _said(third.completions[0]) != _said(again.completions[0]):
+            warnings.append("server ignores seed: a repeated run gets other answers")
+    return warnings
+
+
+def _said(completion: Completion) -> str:
+    return completion.reasoning + completion.text
+
+
+__all__ = ["probe"]
