@@ -162,13 +162,15 @@ class Ask(Struct, frozen=True):
     """One unit of planned work. gold: what to verify the answer against, if anything.
 
     prefix names the (question, candidate) text that opens the prompt: Asks with equal prefixes are
-    issued together, so that a server computes it once.
+    issued together, so that a server computes it once. text: whether `read` needs the text itself;
+    without it a stored answer is read from the small index alone, and its Completion has empty text.
     """
 
     cell: Cell
     work: Generate
     gold: Gold | None = None
     prefix: str = ""
+    text: bool = False
 
 
 class Call(Struct, frozen=True):
@@ -324,7 +326,7 @@ class Model(Protocol):
 
     name: str  # as the user wrote it: provider/model-id
     identity: str  # what rollout ids are made of; known once entered
-    concurrency: int  # the most calls worth having in flight
+    concurrency: int  # the most rollouts worth having in flight
     max_n: int  # the largest n of a call; 1 where the server gives one answer a call
     context: int | None  # tokens of prompt and answer together, where known
     lead: bool  # ask one call of a new prefix first, and the rest when it is answered
@@ -341,7 +343,28 @@ class Model(Protocol):
 
 
 __all__ = [
-    "SCHEMA", "Ask", "Call", "Candidate", "CandidateKind", "Cell", "Completion", "Counts", "Generate",
-    "Gold", "Message", "Method", "Model", "Neighbor", "Observation", "Problem", "Prompt", "Reply",
-    "Result", "Sampling", "Score", "Usage", "Verdict", "VerdictKind",
+    "SCHEMA",
+    "Ask",
+    "Call",
+    "Candidate",
+    "CandidateKind",
+    "Cell",
+    "Completion",
+    "Counts",
+    "Generate",
+    "Gold",
+    "Message",
+    "Method",
+    "Model",
+    "Neighbor",
+    "Observation",
+    "Problem",
+    "Prompt",
+    "Reply",
+    "Result",
+    "Sampling",
+    "Score",
+    "Usage",
+    "Verdict",
+    "VerdictKind",
 ]

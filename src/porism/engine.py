@@ -1,0 +1,398 @@
+"""The only impure loop: plan, minus what is stored, asked, stored as it lands, verified, read, scored.
+
+The engine drives every (problem, method) pair: it asks the method for the next round, hands what the store
+does not hold to the lane of its model, and gives the method what came back. Equal work is asked once, however
+many cells want it. Problems are taken in order, and a new one is begun when the lanes run low, so that servers
+stay full and memory small.
+
+Reported scores stand on completed rounds. When the run stops early (a budget, an open circuit, Ctrl-C) what has
+landed is stored, unfinished rounds are left out of the scores, and the same command goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import blake2b
+from itertools import groupby
+from typing import Protocol
+
+from msgspec import Struct
+
+from porism.errors import BudgetReached, CircuitOpen, ModelError, PorismError, StoreError
+from porism.lane import Lane, Pending, RetryPolicy
+from porism.store import MISSING, Failure, Row, Store
+from porism.types import (
+    Ask,
+    Call,
+    Completion,
+    Gold,
+    Method,
+    Model,
+    Observation,
+    Problem,
+    Reply,
+    Result,
+    Usage,
+    Verdict,
+)
+from porism.verify.extract import extract
+
+
+class Checker(Protocol):
+    """What the engine needs of the verifier pool."""
+
+    @property
+    def version(self) -> str: ...
+
+    async def verify(self, answer: str, gold: Gold) -> Verdict: ...
+
+
+class Watch(Protocol):
+    """Who looks on: a display, a log, nobody."""
+
+    def started(self, total: int, stored: int) -> None: ...
+
+    def landed(self, rollouts: int, usage: Usage) -> None: ...
+
+    def waiting(self, reason: str | None, until: float | None) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def finished(self) -> None: ...
+
+
+class Budget(Struct, frozen=True, kw_only=True):
+    """Limits of a run, earlier sessions counted; None is no limit. price: dollars per million tokens in, out."""
+
+    requests: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    price: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Observations of completed rounds by (problem id, method name), and what ended the run before its plan."""
+
+    seen: dict[tuple[str, str], list[Observation]]
+    stopped: PorismError | None
+    missing: Counter[tuple[str, str]]  # (problem/candidate, reason) -> rollouts
+
+
+Rounds = Callable[[Problem, Method, list[Observation]], None]
+
+
+class Engine:
+    """Runs methods over problems. One instance, one run.
+
+    models: by identity, entered already. on_round is called after every completed round with all seen so far.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[str, Model],
+        store: Store,
+        checker: Checker,
+        watch: Watch,
+        *,
+        budget: Budget | None = None,
+        policy: RetryPolicy | None = None,
+        on_round: Rounds | None = None,
+    ) -> None:
+        self._store, self._checker, self._watch = store, checker, watch
+        self._budget = budget or Budget()
+        self._on_round = on_round
+        self._work: dict[str, asyncio.Future[Row]] = {}
+        self._asks: dict[str, Ask] = {}
+        self._asked: set[str] = set()  # ids answered or given up in this session
+        self._seen: dict[tuple[str, str], list[Observation]] = {}
+        self._missing: Counter[tuple[str, str]] = Counter()
+        self._ended: asyncio.Future[None] | None = None
+        self._error: BaseException | None = None
+        self._room = asyncio.Event()
+        self._lanes = {
+            identity: Lane(
+                model,
+                policy or RetryPolicy(),
+                landed=self._landed,
+                lost=self._lost,
+                failed=self._failed,
+                may_start=self._may_start,
+                stop=self.stop,
+                waiting=watch.waiting,
+            )
+            for identity, model in models.items()
+        }
+
+    async def run(self, problems: Sequence[Problem], methods: Sequence[Method]) -> Outcome:
+        """Drive every method over every problem; also when stopped, what is returned are complete rounds.
+
+        Raises faults of ours only: a model, a store or a budget that ends the run is Outcome.stopped.
+        """
+        self._ended = asyncio.get_running_loop().create_future()
+        if self._error is not None:
+            self._ended.set_result(None)
+        self._watch.started(*self.size(problems, methods))
+        work = asyncio.ensure_future(self._drive_all(problems, methods))
+        await asyncio.wait({work, self._ended}, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            await self._wind_down(work)
+            self._seen = await replay(self._store, self._checker, problems, methods)
+        elif (fault := work.exception()) is not None:
+            self._error = self._error or _first(fault)
+        self._watch.finished()
+        if self._error is not None and not isinstance(self._error, PorismError):
+            raise self._error
+        return Outcome(self._seen, self._error, self._missing)
+
+    async def _wind_down(self, work: asyncio.Future[None]) -> None:
+        for lane in self._lanes.values():
+            lane.close()
+        if isinstance(self._error, CircuitOpen | StoreError):
+            await self.abort()
+        await asyncio.gather(*(lane.drain() for lane in self._lanes.values()))
+        work.cancel()
+        await asyncio.wait({work})
+
+    def stop(self, reason: BaseException) -> None:
+        """End the run gently: nothing new is asked, what is in flight lands and is stored."""
+        if self._error is None:
+            self._error = reason
+        for lane in self._lanes.values():
+            lane.close()
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(None)
+
+    async def abort(self) -> None:
+        """Drop what is in flight."""
+        await asyncio.gather(*(lane.abort() for lane in self._lanes.values()))
+
+    def size(self, problems: Sequence[Problem], methods: Sequence[Method]) -> tuple[int, int]:
+        """Rollouts that the first plan asks for, and how many of them are stored. Equal work counts once."""
+        ids: set[str] = set()
+        for problem in problems:
+            for method in methods:
+                ids.update(ask.work.id for ask in method.plan(problem, []))
+        return len(ids), sum(self._settled(id) for id in ids)
+
+    def _settled(self, id: str) -> bool:
+        row = self._store.rows.get(id)
+        return row is not None and not (row.again and id not in self._asked)
+
+    # Driving
+
+    async def _drive_all(self, problems: Sequence[Problem], methods: Sequence[Method]) -> None:
+        async with asyncio.TaskGroup() as group:
+            for problem in problems:
+                for method in methods:
+                    group.create_task(self._drive(problem, method))
+                await asyncio.sleep(0)
+                while not self._low():
+                    self._room.clear()
+                    await self._room.wait()
+
+    def _low(self) -> bool:
+        return all(lane.queued < 2 * lane.model.concurrency for lane in self._lanes.values())
+
+    async def _drive(self, problem: Problem, method: Method) -> None:
+        seen = self._seen.setdefault((problem.id, method.name), [])
+        while asks := method.plan(problem, seen):
+            self._submit(asks)
+            for _, group in groupby(asks, key=lambda ask: ask.cell.round):
+                members = list(group)
+                if not self._lanes and any(ask.work.id in self._asks for ask in members):
+                    return  # a replay, and here the stored rounds end
+                results = await asyncio.gather(*(self._observe(method, ask) for ask in members))
+                seen.extend(results)
+                if self._on_round is not None:
+                    self._on_round(problem, method, seen)
+
+    def _submit(self, asks: Sequence[Ask]) -> None:
+        """Queue what the store does not hold, neighboring rollouts of a prompt bundled into calls."""
+        loop = asyncio.get_running_loop()
+        owed: list[Ask] = []
+        for ask in asks:
+            id = ask.work.id
+            if id in self._work:
+                continue
+            self._work[id] = future = loop.create_future()
+            if self._settled(id):
+                future.set_result(self._store.rows[id])
+            else:
+                self._asks[id] = ask
+                owed.append(ask)
+        lanes = set()
+        for (identity, _, _), members in groupby(
+            owed, key=lambda a: (a.work.prompt.model, a.work.prompt.key, a.cell.round)
+        ):
+            lane = self._lanes.get(identity)
+            if lane is None:
+                continue
+            lanes.add(identity)
+            for call, prefix in _bundle(list(members), lane.model.max_n):
+                lane.submit(call, prefix)
+        for identity in lanes:
+            self._lanes[identity].pump()
+
+    async def _observe(self, method: Method, ask: Ask) -> Observation:
+        row = await self._work[ask.work.id]
+        if row.finish == MISSING:
+            return method.read(ask, Result(None, None, Verdict("missing", row.rule)))
+        verdict = await self._verify(row, ask.gold) if ask.gold is not None else None
+        completion = Completion(ask.work.rollout, "", row.finish)
+        if ask.text:
+            completion = self._store.completion(row, ask.work.rollout)
+        return method.read(ask, Result(completion, row.answer, verdict, row.text_key))
+
+    async def _verify(self, row: Row, gold: Gold) -> Verdict:
+        if row.answer is None:
+            return Verdict("no_answer", row.rule)
+        version = self._checker.version
+        stored = self._store.verdict(row.answer, gold, version)
+        if stored is not None:
+            return stored
+        verdict = await self._checker.verify(row.answer, gold)
+        if self._store.verdict(row.answer, gold, version) is None:
+            self._store.add_verdict(row.answer, gold, version, verdict)
+        return verdict
+
+    # What lanes tell
+
+    def _may_start(self) -> bool:
+        spent, budget = self._store.usage, self._budget
+        lanes = self._lanes.values()
+        requests = spent.requests + self._store.failures + sum(lane.calls_in_flight for lane in lanes)
+        tokens = spent.prompt + spent.completion
+        tokens += sum(lane.in_flight for lane in lanes) * tokens // max(1, len(self._store.rows))
+        reached = None
+        if budget.requests is not None and requests >= budget.requests:
+            reached = f"--max-requests {budget.requests}"
+        if budget.tokens is not None and tokens >= budget.tokens:
+            reached = f"--max-tokens-total {budget.tokens}"
+        if budget.cost is not None and budget.price is not None:
+            dollars = (spent.prompt * budget.price[0] + spent.completion * budget.price[1]) / 1e6
+            if dollars >= budget.cost:
+                reached = f"--max-cost {budget.cost}"
+        if reached is not None:
+            self.stop(
+                BudgetReached(
+                    f"the budget is reached ({reached}); raise it and give the same command to go on"
+                )
+            )
+        return reached is None
+
+    def _landed(self, pending: Pending, reply: Reply) -> None:
+        call, usage = pending.call, reply.usage
+        try:
+            self._store.add_prompt(call.prompt)
+            for completion in reply.completions:
+                id = f"{call.prompt.key}-{completion.rollout}"
+                ask = self._asks.pop(id, None)
+                if ask is None:
+                    continue
+                found = extract(completion.text, truncated=completion.truncated)
+                row = self._store.add(
+                    Row(
+                        id,
+                        ask.cell,
+                        completion.finish_reason,
+                        found.answer,
+                        found.rule,
+                        blake2b(completion.text.encode(errors="replace"), digest_size=8).hexdigest(),
+                        usage=usage,
+                    ),
+                    completion,
+                )
+                usage = Usage()
+                self._settle(id, row)
+        except PorismError as error:  # the store cannot be written: nothing more may be asked
+            self.stop(error)
+            return
+        self._watch.landed(len(reply.completions), reply.usage)
+        self._room.set()
+
+    def _settle(self, id: str, row: Row) -> None:
+        self._asked.add(id)
+        self._work[id].set_result(row)
+
+    def _lost(self, pending: Pending, error: ModelError) -> None:
+        call = pending.call
+        for rollout in range(call.first, call.first + call.n):
+            id = f"{call.prompt.key}-{rollout}"
+            ask = self._asks.pop(id)
+            self._missing[f"{ask.cell.problem}/{ask.cell.candidate or 'no example'}", str(error)] += 1
+            row = Row(id, ask.cell, MISSING, rule=f"{error.kind}: {error}"[:300], again=error.retry != "no")
+            try:
+                self._settle(id, self._store.add(row))
+            except PorismError as fault:
+                self.stop(fault)
+                return
+        self._watch.landed(call.n, Usage())
+        self._room.set()
+
+    def _failed(self, pending: Pending, error: ModelError) -> None:
+        call = pending.call
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        failure = Failure(
+            now,
+            call.prompt.model,
+            call.prompt.key,
+            call.first,
+            call.n,
+            pending.failures + 1,
+            error.kind,
+            str(error)[:500],
+        )
+        try:
+            self._store.add_failure(failure)
+        except PorismError as fault:
+            self.stop(fault)
+
+
+async def replay(
+    store: Store, checker: Checker, problems: Sequence[Problem], methods: Sequence[Method]
+) -> dict[tuple[str, str], list[Observation]]:
+    """Observations of all rounds that the store holds whole, by (problem id, method name). Costs no token."""
+    engine = Engine({}, store, checker, _Nobody())
+    for problem in problems:
+        for method in methods:
+            await engine._drive(problem, method)
+    return engine._seen
+
+
+def _first(fault: BaseException) -> BaseException:
+    while isinstance(fault, BaseExceptionGroup):
+        fault = fault.exceptions[0]
+    return fault
+
+
+class _Nobody:
+    """A watch that looks away."""
+
+    def started(self, total: int, stored: int) -> None: ...
+
+    def landed(self, rollouts: int, usage: Usage) -> None: ...
+
+    def waiting(self, reason: str | None, until: float | None) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def finished(self) -> None: ...
+
+
+def _bundle(asks: Sequence[Ask], max_n: int) -> list[tuple[Call, str]]:
+    """Calls of at most max_n rollouts that follow each other, with their prefix."""
+    calls: list[tuple[Call, str]] = []
+    for ask in asks:
+        prompt, rollout = ask.work.prompt, ask.work.rollout
+        if calls:
+            last, prefix = calls[-1]
+            if last.first + last.n == rollout and last.n < max_n:
+                calls[-1] = (Call(last.prompt, last.first, last.n + 1), prefix)
+                continue
+        calls.append((Call(prompt, rollout), ask.prefix))
+    return calls

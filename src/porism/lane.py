@@ -1,0 +1,267 @@
+"""The way to one model: what waits, what is in flight, how fast to go, and when to give up.
+
+One retry layer, this one. A call that fails for a reason that may pass goes back to the front of the queue and
+waits there, so that it never holds a place in flight. The number of rollouts in flight starts small, grows with
+success, is halved on "too many requests", and holds while the server is in trouble. When calls fail again and
+again and none succeeds, the lane opens its circuit: it stops with the reason instead of failing for ever.
+
+Calls with equal prefixes follow each other, so that a server computes the prefix once. Where the model asks for
+it, the first call of a new prefix goes ahead alone and the others follow when it is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from porism.errors import CircuitOpen, ModelError
+from porism.types import Call, Model, Reply
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Times in seconds. A call is asked at most `attempts` times, refusals for the rate limit not counted."""
+
+    attempts: int = 6
+    attempt_deadline: float = 900.0
+    total_deadline: float = 3600.0
+    first_wait: float = 0.5
+    longest_wait: float = 20.0
+    failures_in_a_row: int = 24  # without a success in between: the circuit opens
+
+
+@dataclass(slots=True)
+class Pending:
+    """A call that waits or is in flight, with its history."""
+
+    call: Call
+    prefix: str
+    failures: int = 0
+    since: float | None = None  # of the first attempt
+
+
+@dataclass(slots=True)
+class _Group:
+    calls: deque[Pending] = field(default_factory=deque)
+    leading: bool = False
+
+
+Landed = Callable[[Pending, Reply], None]
+Lost = Callable[[Pending, ModelError], None]
+Failed = Callable[[Pending, ModelError], None]
+
+
+class Lane:
+    """Runs the calls of one model.
+
+    landed and lost are called once a call, failed at every attempt that failed, waiting with the reason (or
+    None) when the lane begins or stops to wait; stop ends the run. may_start is asked before each call leaves.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        policy: RetryPolicy,
+        *,
+        landed: Landed,
+        lost: Lost,
+        failed: Failed,
+        may_start: Callable[[], bool],
+        stop: Callable[[BaseException], None],
+        waiting: Callable[[str | None, float | None], None],
+    ) -> None:
+        self.model = model
+        self.in_flight = 0  # rollouts
+        self.limit: float = min(model.concurrency, 16)
+        self._policy = policy
+        self._landed, self._lost, self._failed = landed, lost, failed
+        self._may_start, self._stop, self._waiting = may_start, stop, waiting
+        self._groups: OrderedDict[str, _Group] = OrderedDict()
+        self._warm: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._backing_off = 0
+        self._paused_until = 0.0
+        self._failures_in_a_row = 0
+        self._last_success = time.monotonic()
+        self._last_cut = 0.0
+        self._closed = False
+        self._wake: asyncio.TimerHandle | None = None
+
+    @property
+    def calls_in_flight(self) -> int:
+        return len(self._tasks)
+
+    @property
+    def queued(self) -> int:
+        """Calls that wait."""
+        return sum(len(group.calls) for group in self._groups.values()) + self._backing_off
+
+    def submit(self, call: Call, prefix: str) -> None:
+        """Queue a call behind those of its prefix. Call `pump` when all are queued."""
+        self._groups.setdefault(prefix, _Group()).calls.append(Pending(call, prefix))
+
+    def close(self) -> None:
+        """Start nothing more; what is in flight may land."""
+        self._closed = True
+
+    async def drain(self) -> None:
+        """Wait until nothing is in flight."""
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+    async def abort(self) -> None:
+        """Drop what is in flight."""
+        self.close()
+        for task in self._tasks:
+            task.cancel()
+        await self.drain()
+
+    def pump(self) -> None:
+        """Start as many calls as may be in flight now."""
+        if self._closed:
+            return
+        pause = self._paused_until - time.monotonic()
+        if pause > 0:
+            if self._wake is None:
+                self._wake = asyncio.get_running_loop().call_later(pause, self._after_pause)
+            return
+        while (group := self._next()) is not None:
+            pending = group.calls[0]
+            fits = self.in_flight + pending.call.n <= self.limit
+            if not (fits or self.in_flight == 0) or not self._may_start():
+                return
+            group.calls.popleft()
+            if self.model.lead and pending.prefix and pending.prefix not in self._warm:
+                group.leading = True
+            elif not group.calls:
+                del self._groups[pending.prefix]
+            self.in_flight += pending.call.n
+            task = asyncio.get_running_loop().create_task(self._attempt(pending))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _after_pause(self) -> None:
+        self._wake = None
+        self.pump()
+
+    def _next(self) -> _Group | None:
+        for group in self._groups.values():
+            if group.calls and not group.leading:
+                return group
+        return None
+
+    async def _attempt(self, pending: Pending) -> None:
+        pending.since = pending.since or time.monotonic()
+        error: ModelError
+        try:
+            async with asyncio.timeout(self._policy.attempt_deadline):
+                reply = await self.model.generate(pending.call)
+            if not reply.completions:
+                raise ModelError("the server answered without a completion", retry="transient", kind="empty")
+        except ModelError as raised:
+            error = raised
+        except TimeoutError:
+            error = ModelError(
+                f"no answer within {self._policy.attempt_deadline:.0f} s", retry="transient", kind="timeout"
+            )
+        except asyncio.CancelledError:
+            self._leave(pending)
+            raise
+        except Exception as raised:  # noqa: BLE001  a fault of ours must end the run with its reason, not hang it
+            self._leave(pending)
+            self._stop(raised)
+            return
+        else:
+            self._leave(pending, warm=True)
+            self._succeeded(pending, reply)
+            return
+        self._leave(pending)
+        self._retry_or_give_up(pending, error)
+        self.pump()
+
+    def _leave(self, pending: Pending, *, warm: bool = False) -> None:
+        self.in_flight -= pending.call.n
+        if warm:
+            self._warm.add(pending.prefix)
+        group = self._groups.get(pending.prefix)
+        if group is not None and group.leading:
+            group.leading = False
+            if not group.calls:
+                del self._groups[pending.prefix]
+
+    def _succeeded(self, pending: Pending, reply: Reply) -> None:
+        self._failures_in_a_row = 0
+        self._last_success = time.monotonic()
+        # As many again for each one answered: doubles per round trip at first, then a step a round trip.
+        self.limit = min(self.model.concurrency, self.limit + (1 if self._last_cut == 0 else 1 / self.limit))
+        call = pending.call
+        answered = {completion.rollout for completion in reply.completions}
+        owed = [rollout for rollout in range(call.first, call.first + call.n) if rollout not in answered]
+        self._landed(pending, reply)
+        for rollout in reversed(owed):
+            self._requeue(Pending(Call(call.prompt, rollout), pending.prefix, pending.failures))
+        self.pump()
+
+    def _retry_or_give_up(self, pending: Pending, error: ModelError) -> None:
+        now = time.monotonic()
+        self._failed(pending, error)
+        if error.fatal:
+            self._stop(error)
+            return
+        if error.retry == "no":
+            self._lost(pending, error)
+            return
+        wait = self._wait(pending, error, now)
+        self._failures_in_a_row += 1
+        since = pending.since or now
+        out_of_time = now + wait - since > self._policy.total_deadline
+        if error.retry == "transient":
+            pending.failures += 1
+        if pending.failures >= self._policy.attempts or out_of_time:
+            if self._last_success < since:
+                self._open_circuit(error)
+                return
+            self._lost(pending, error)
+            return
+        if error.retry == "transient" and self._failures_in_a_row >= self._policy.failures_in_a_row:
+            self._open_circuit(error)
+            return
+        self._backing_off += 1
+        self._waiting(f"{error}; asking again", time.time() + wait)
+        asyncio.get_running_loop().call_later(wait, self._resume, pending)
+
+    def _wait(self, pending: Pending, error: ModelError, now: float) -> float:
+        """Seconds until the call may leave again; cuts the limit on "too many requests"."""
+        if error.retry == "rate_limit":
+            wait = error.retry_after if error.retry_after is not None else self._policy.first_wait * 4
+            if now - self._last_cut > 1.0:  # one cut for all the calls that were refused together
+                self.limit, self._last_cut = max(1.0, self.limit / 2), now
+            self._paused_until = max(self._paused_until, now + wait)
+            return wait
+        spread = random.Random(f"{pending.call.prompt.key}{pending.call.first}{pending.failures}").random()  # noqa: S311
+        doubled: float = self._policy.first_wait * 2**pending.failures
+        wait = min(self._policy.longest_wait, doubled) * (0.5 + spread)
+        return max(wait, error.retry_after or 0.0)
+
+    def _resume(self, pending: Pending) -> None:
+        self._backing_off -= 1
+        self._requeue(pending)
+        if self._backing_off == 0:
+            self._waiting(None, None)
+        self.pump()
+
+    def _requeue(self, pending: Pending) -> None:
+        self._groups.setdefault(pending.prefix, _Group()).calls.appendleft(pending)
+        self._groups.move_to_end(pending.prefix, last=False)
+
+    def _open_circuit(self, error: ModelError) -> None:
+        self._stop(
+            CircuitOpen(
+                f"{self.model.name}: {self._failures_in_a_row} calls failed in a row and none succeeded; "
+                f"the last: {error}"
+            )
+        )
