@@ -1,0 +1,172 @@
+"""Statistics of solve rates: intervals, chances of being highest, what can be told apart.
+
+A utility is the mean of a few binomial rates, one a cell (a solver on a neighbor), each from few rollouts
+and often from none solved at all. So its interval is built from limits of the single rates, which know
+what zero of eight means, and combined by MOVER (square and add; Zou and Donner 2008): averaged posteriors
+look natural and miss a true rate of zero always. All of it is conditional on the neighbors at hand.
+
+Values that decide order are Fractions of exact counts. Arrays have cells as their last axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from porism.types import Counts
+
+Floats = NDArray[np.float64]
+
+LEVEL = 0.05  # an interval misses at most about this share of the time
+DRAWS = 20_000
+
+
+class Interval(NamedTuple):
+    """A value and its limits. worst, best: the value if all that is open were wrong, or right.
+
+    low belongs to worst and high to best, so the interval holds every way the open rollouts may turn out.
+    """
+
+    value: Fraction | None
+    low: float
+    high: float
+    worst: float
+    best: float
+
+
+def limits(solved: Any, rollouts: Any, level: float = LEVEL) -> tuple[Floats, Floats]:
+    """Limits (low, high) of a binomial rate; (0, 1) without rollouts. Arrays broadcast.
+
+    Jeffreys limits, changed near the edges where they cover far too little (Brown, Cai and DasGupta
+    2001): one solved reaches down to 0, and none solved, whose interval has one side only, reaches up to
+    the exact one-sided limit 1 - level^(1/n) (the rule of three). The same from the other end.
+    """
+    from scipy.special import betaincinv
+
+    x, n = np.broadcast_arrays(np.asarray(solved, dtype=np.float64), np.asarray(rollouts, dtype=np.float64))
+    low = np.asarray(betaincinv(x + 0.5, n - x + 0.5, level / 2), dtype=np.float64)
+    high = np.asarray(betaincinv(x + 0.5, n - x + 0.5, 1 - level / 2), dtype=np.float64)
+    edge = level ** (1 / np.maximum(n, 1))
+    low = np.where(x == n, edge, np.where(x <= 1, 0.0, low))
+    high = np.where(x == 0, 1 - edge, np.where(x >= n - 1, 1.0, high))
+    return np.where((n == 0) | (x == 0), 0.0, low), np.where((n == 0) | (x == n), 1.0, high)
+
+
+def mover(
+    least: Any, most: Any, rollouts: Any, level: float = LEVEL
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """(worst, low, best, high) of the mean rate over the last axis.
+
+    least and most: rollouts solved if all the open ones were wrong, or right. A cell without rollouts
+    may be anything: 0 in worst, 1 in best.
+    """
+    least, most, n = (np.asarray(a, dtype=np.float64) for a in (least, most, rollouts))
+    per = np.maximum(n, 1)
+    lower, upper = least / per, np.where(n == 0, 1.0, most / per)
+    down = lower - limits(least, n, level)[0]
+    up = limits(most, n, level)[1] - upper
+    cells = n.shape[-1]
+    worst, best = lower.mean(axis=-1), upper.mean(axis=-1)
+    low = np.clip(worst - np.sqrt((down**2).sum(axis=-1)) / cells, 0.0, 1.0)
+    high = np.clip(best + np.sqrt((up**2).sum(axis=-1)) / cells, 0.0, 1.0)
+    return worst, low, best, high
+
+
+def mean_rate(cells: Sequence[Counts], level: float = LEVEL) -> Interval:
+    """The mean solve rate over cells, equally weighted, with its interval.
+
+    The value is the mean over cells with a decided rollout (None if there is none). Undecided and
+    missing rollouts, and cells with nothing decided, widen the limits instead.
+    """
+    decided = [Fraction(c.correct, c.decided) for c in cells if c.decided]
+    if not cells:
+        return Interval(None, 0.0, 1.0, 0.0, 1.0)
+    least = [c.correct for c in cells]
+    most = [c.correct + c.undecided + c.missing for c in cells]
+    worst, low, best, high = mover(least, most, [c.total for c in cells], level)
+    value = Fraction(sum(decided), len(decided)) if decided else None
+    if value is not None:  # the square root may end a rounding error inside the value
+        low, high = np.minimum(low, float(value)), np.maximum(high, float(value))
+    return Interval(value, float(low), float(high), float(worst), float(best))
+
+
+def difference(a: Interval, b: Interval) -> Interval:
+    """a minus b, for independent a and b (MOVER for a difference); limits within -1 .. 1."""
+    value = None if a.value is None or b.value is None else a.value - b.value
+    worst, best = a.worst - b.best, a.best - b.worst
+    low = worst - float(np.hypot(a.worst - a.low, b.high - b.best))
+    high = best + float(np.hypot(a.high - a.best, b.worst - b.low))
+    return Interval(value, max(-1.0, low), min(1.0, high), worst, best)
+
+
+def p_highest(rows: Sequence[Sequence[Counts]], seed: str, draws: int = DRAWS) -> list[float]:
+    """For each row, the posterior chance that its mean rate is the highest; they add up to 1.
+
+    Rates are independent with Jeffreys priors, given these cells. Rows of equal counts get equal
+    chances, and the order of rows does not matter: rows are drawn in the order of their counts, from a
+    stream seeded by `seed` and the counts themselves.
+    """
+    if not rows:
+        return []
+    keys = [tuple((c.correct, c.decided) for c in row) for row in rows]
+    order = sorted(range(len(rows)), key=lambda i: keys[i])
+    text = repr((seed, [keys[i] for i in order])).encode()
+    rng = np.random.default_rng(int.from_bytes(blake2b(text, digest_size=16).digest()))
+    best = np.full(draws, -1.0)
+    winner = np.zeros(draws, dtype=np.int64)
+    for place, i in enumerate(order):
+        total = np.zeros(draws)
+        for solved, decided in keys[i]:
+            total += rng.beta(0.5 + solved, 0.5 + decided - solved, draws)
+        better = total > best
+        best[better] = total[better]
+        winner[better] = place
+    wins = np.bincount(winner, minlength=len(rows))
+    shared: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    for place, i in enumerate(order):
+        shared.setdefault(keys[i], []).append(int(wins[place]))
+    return [sum(shared[k]) / (len(shared[k]) * draws) for k in keys]
+
+
+def competition_ranks(values: Sequence[Fraction | None]) -> list[int]:
+    """1 for the highest; equals share a rank and the next one counts them (1, 1, 3). None comes last."""
+    known = [v for v in values if v is not None]
+    return [1 + (len(known) if v is None else sum(w > v for w in known)) for v in values]
+
+
+def p_equal(solved: Sequence[int], rollouts: Sequence[int], seed: str, draws: int = 4_000) -> float:
+    """P-value of equal rates in all groups: Pearson's statistic, its null drawn given all margins.
+
+    1.0 where nothing can differ: fewer than two groups with rollouts, none solved, or all solved.
+    """
+    pairs = sorted((x, n) for x, n in zip(solved, rollouts, strict=True) if n)
+    total, right = sum(n for _, n in pairs), sum(x for x, _ in pairs)
+    if len(pairs) < 2 or right in (0, total):
+        return 1.0
+    text = repr((seed, pairs)).encode()
+    rng = np.random.default_rng(int.from_bytes(blake2b(text, digest_size=16).digest()))
+    sizes = np.array([n for _, n in pairs], dtype=np.int64)
+    expected = sizes * right / total
+    drawn = rng.multivariate_hypergeometric(sizes, right, size=draws, method="marginals")
+    null = ((drawn - expected) ** 2 / sizes).sum(axis=1)
+    seen = float(((np.array([x for x, _ in pairs]) - expected) ** 2 / sizes).sum())
+    return (1 + int((null >= seen * (1 - 1e-9)).sum())) / (draws + 1)
+
+
+__all__ = [
+    "DRAWS",
+    "LEVEL",
+    "Interval",
+    "competition_ranks",
+    "difference",
+    "limits",
+    "mean_rate",
+    "mover",
+    "p_equal",
+    "p_highest",
+]
