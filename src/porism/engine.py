@@ -226,7 +226,7 @@ class Engine:
                 self._asks[id] = ask
                 owed.append(ask)
         lanes = set()
-        for (identity, _, _), members in groupby(
+        for (identity, _, round), members in groupby(
             owed, key=lambda a: (a.work.prompt.model, a.work.prompt.key, a.cell.round)
         ):
             lane = self._lanes.get(identity)
@@ -234,7 +234,7 @@ class Engine:
                 continue
             lanes.add(identity)
             for call, prefix in _bundle(list(members), lane.model.max_n):
-                lane.submit(call, prefix)
+                lane.submit(call, prefix, round)
         for identity in lanes:
             self._lanes[identity].pump()
 

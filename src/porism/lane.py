@@ -16,7 +16,7 @@ import random
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from porism.errors import CircuitOpen, ModelError
 from porism.types import Call, Model, Reply
@@ -40,14 +40,14 @@ class Pending:
 
     call: Call
     prefix: str
+    round: int
     failures: int = 0
     since: float | None = None  # of the first attempt
 
-
-@dataclass(slots=True)
-class _Group:
-    calls: deque[Pending] = field(default_factory=deque)
-    leading: bool = False
+    @property
+    def group(self) -> tuple[int, str]:
+        """Calls of one group follow each other: a prefix in a round."""
+        return self.round, self.prefix
 
 
 Landed = Callable[[Pending, Reply], None]
@@ -76,12 +76,14 @@ class Lane:
     ) -> None:
         self.model = model
         self.in_flight = 0  # rollouts
+        self.calls_in_flight = 0
         self.limit: float = min(model.concurrency, 16)
         self._policy = policy
         self._landed, self._lost, self._failed = landed, lost, failed
         self._may_start, self._stop, self._waiting = may_start, stop, waiting
-        self._groups: OrderedDict[str, _Group] = OrderedDict()
-        self._warm: set[str] = set()
+        self._groups: OrderedDict[tuple[int, str], deque[Pending]] = OrderedDict()
+        self._warm: set[str] = set()  # prefixes the server has computed
+        self._leading: set[str] = set()  # prefixes it is computing for the first time
         self._tasks: set[asyncio.Task[None]] = set()
         self._backing_off = 0
         self._paused_until = 0.0
@@ -92,17 +94,14 @@ class Lane:
         self._wake: asyncio.TimerHandle | None = None
 
     @property
-    def calls_in_flight(self) -> int:
-        return len(self._tasks)
-
-    @property
     def queued(self) -> int:
         """Calls that wait."""
-        return sum(len(group.calls) for group in self._groups.values()) + self._backing_off
+        return sum(len(group) for group in self._groups.values()) + self._backing_off
 
-    def submit(self, call: Call, prefix: str) -> None:
-        """Queue a call behind those of its prefix. Call `pump` when all are queued."""
-        self._groups.setdefault(prefix, _Group()).calls.append(Pending(call, prefix))
+    def submit(self, call: Call, prefix: str, round: int) -> None:
+        """Queue a call behind those of its round and prefix. Call `pump` when all are queued."""
+        pending = Pending(call, prefix, round)
+        self._groups.setdefault(pending.group, deque()).append(pending)
 
     def close(self) -> None:
         """Start nothing more; what is in flight may land."""
@@ -130,16 +129,17 @@ class Lane:
                 self._wake = asyncio.get_running_loop().call_later(pause, self._after_pause)
             return
         while (group := self._next()) is not None:
-            pending = group.calls[0]
+            pending = group[0]
             fits = self.in_flight + pending.call.n <= self.limit
             if not (fits or self.in_flight == 0) or not self._may_start():
                 return
-            group.calls.popleft()
+            group.popleft()
+            if not group:
+                del self._groups[pending.group]
             if self.model.lead and pending.prefix and pending.prefix not in self._warm:
-                group.leading = True
-            elif not group.calls:
-                del self._groups[pending.prefix]
+                self._leading.add(pending.prefix)
             self.in_flight += pending.call.n
+            self.calls_in_flight += 1
             task = asyncio.get_running_loop().create_task(self._attempt(pending))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -148,9 +148,9 @@ class Lane:
         self._wake = None
         self.pump()
 
-    def _next(self) -> _Group | None:
-        for group in self._groups.values():
-            if group.calls and not group.leading:
+    def _next(self) -> deque[Pending] | None:
+        for (_, prefix), group in self._groups.items():
+            if prefix not in self._leading:
                 return group
         return None
 
@@ -185,13 +185,10 @@ class Lane:
 
     def _leave(self, pending: Pending, *, warm: bool = False) -> None:
         self.in_flight -= pending.call.n
+        self.calls_in_flight -= 1
+        self._leading.discard(pending.prefix)
         if warm:
             self._warm.add(pending.prefix)
-        group = self._groups.get(pending.prefix)
-        if group is not None and group.leading:
-            group.leading = False
-            if not group.calls:
-                del self._groups[pending.prefix]
 
     def _succeeded(self, pending: Pending, reply: Reply) -> None:
         self._failures_in_a_row = 0
@@ -203,7 +200,7 @@ class Lane:
         owed = [rollout for rollout in range(call.first, call.first + call.n) if rollout not in answered]
         self._landed(pending, reply)
         for rollout in reversed(owed):
-            self._requeue(Pending(Call(call.prompt, rollout), pending.prefix, pending.failures))
+            self._requeue(replace(pending, call=Call(call.prompt, rollout)))
         self.pump()
 
     def _retry_or_give_up(self, pending: Pending, error: ModelError) -> None:
@@ -255,8 +252,8 @@ class Lane:
         self.pump()
 
     def _requeue(self, pending: Pending) -> None:
-        self._groups.setdefault(pending.prefix, _Group()).calls.appendleft(pending)
-        self._groups.move_to_end(pending.prefix, last=False)
+        self._groups.setdefault(pending.group, deque()).appendleft(pending)
+        self._groups.move_to_end(pending.group, last=False)
 
     def _open_circuit(self, error: ModelError) -> None:
         self._stop(

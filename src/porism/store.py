@@ -97,11 +97,15 @@ class Store:
         self._files: dict[str, BinaryIO] = {}
         self._lock: BinaryIO | None = None
         self._segment = 1
-        if write:
-            self._open_for_writing()
-        elif not path.is_dir():
-            raise StoreError(f"{path}: there is no run here")
-        self._read()
+        try:
+            if write:
+                self._open_for_writing()
+            elif not path.is_dir():
+                raise StoreError(f"{path}: there is no run here")
+            self._read()
+        except BaseException:
+            self.close()
+            raise
 
     # Reading
 

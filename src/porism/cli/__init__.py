@@ -1,5 +1,69 @@
-"""The command line."""
+"""The command line: one typer app, whose commands import what they need when they run.
+
+`main` is the one place where errors end: a PorismError becomes one message on stderr and its exit code, Ctrl-C
+becomes 130, and a pipe closed by the reader becomes silence. A traceback is always a fault of ours.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from porism import __version__
+from porism.cli import data, models, rank, runs
+from porism.cli.new import new
+from porism.cli.verify import verify
+from porism.errors import PorismError
+
+app = typer.Typer(
+    name="porism",
+    help="Rank candidate solutions of a question nobody can check, by what their methods let a solver do on "
+    "neighbor questions whose answers are known.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(epilog=rank.EXAMPLE)(rank.rank)
+app.command(epilog="Example: porism score runs/necklaces-1f2e3d4c5b6a --json")(runs.score)
+app.command(epilog="Example: porism status runs/necklaces-1f2e3d4c5b6a")(runs.status)
+app.command(epilog="Example: porism new my-problem")(new)
+app.command(epilog="Example: porism verify cases.jsonl --json")(verify)
+app.add_typer(data.app, name="data")
+app.add_typer(models.app, name="models")
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"porism {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version."
+    ),
+) -> None: ...
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the command line and end the process with its exit code."""
+    try:
+        app()
+    except PorismError as error:
+        typer.echo(f"porism: {error}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        typer.echo("porism: interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader has gone, as in `porism ... | head`; a second flush at exit must not complain either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+__all__ = ["app", "main"]

@@ -1,0 +1,143 @@
+"""`porism rank`: the main job. Reads the flags, shows the run, prints the ranking."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from porism.config import DEFAULT_MODEL, MAX_TOKENS_LOCAL, MAX_TOKENS_SERVED, ROLLOUTS
+
+EXAMPLE = (
+    "Examples: porism rank examples/necklaces.yaml   |   "
+    "porism rank problem.yaml --model vllm/gpt-oss-20b --base-url http://localhost:8000 -n 16"
+)
+
+
+def rank(
+    file: Annotated[
+        Path, typer.Argument(help="A problem file (.yaml, .jsonl, .parquet) or a folder problem.")
+    ],
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model", "-m", help=f"Solver as provider/model-id; several give their mean. [{DEFAULT_MODEL}]"
+        ),
+    ] = None,
+    rollouts: Annotated[
+        int, typer.Option("-n", "--rollouts", help="Rollouts for every candidate and neighbor.")
+    ] = (ROLLOUTS),
+    method: Annotated[str, typer.Option("--method", help="How to score: utility.")] = "utility",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Run folder. [runs/NAME-HASH, found again]")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    limit: Annotated[int | None, typer.Option(help="Only the first K problems.")] = None,
+    base_url: Annotated[
+        str | None, typer.Option(help="Where the model is served; with or without /v1.")
+    ] = None,
+    temperature: Annotated[float, typer.Option(help="Sampling temperature.")] = 1.0,
+    top_p: Annotated[float | None, typer.Option(help="Nucleus sampling. [the server's]")] = None,
+    top_k: Annotated[
+        int | None, typer.Option(help="Sample from the k likeliest tokens. [the server's]")
+    ] = None,
+    min_p: Annotated[float | None, typer.Option(help="Least relative probability. [the server's]")] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(help=f"Most tokens of an answer. [{MAX_TOKENS_SERVED}; embedded: {MAX_TOKENS_LOCAL}]"),
+    ] = None,
+    template: Annotated[
+        Path | None, typer.Option(help="Your own prompt (jinja2: question, candidate, neighbor).")
+    ] = None,
+    solve_template: Annotated[
+        Path | None, typer.Option(help="Your own prompt without example (question).")
+    ] = None,
+    skip_no_example: Annotated[
+        bool, typer.Option("--skip-no-example", help="Leave out the row without example.")
+    ] = False,
+    target_samples: Annotated[int, typer.Option(help="The solver's own attempts at the question.")] = 4,
+    concurrency: Annotated[int | None, typer.Option(help="Most rollouts in flight. [by provider]")] = None,
+    max_requests: Annotated[int | None, typer.Option(help="Stop after so many requests (exit 3).")] = None,
+    max_tokens_total: Annotated[int | None, typer.Option(help="Stop after so many tokens (exit 3).")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(help="Stop after so many dollars (exit 3); needs --price.")
+    ] = None,
+    price: Annotated[
+        str | None, typer.Option(help="IN,OUT: dollars per million prompt and completion tokens.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be asked; ask nothing.")
+    ] = False,
+    accept_changes: Annotated[
+        bool,
+        typer.Option("--accept-changes", help="Go on in a run made with another model, prompt or sampling."),
+    ] = False,
+) -> None:
+    """Rank the candidates of each problem by their consequences. The same command resumes and extends a run."""
+    import asyncio
+
+    from porism import run, table
+    from porism.errors import ConfigError
+    from porism.progress import choose
+
+    if method != "utility":
+        raise ConfigError(f"--method {method}: the method is utility")
+    settings = {
+        "rollouts": rollouts,
+        "output": output,
+        "limit": limit,
+        "base_url": base_url,
+        "temperature": temperature,
+        "top_p": top_p,
+        "top_k": top_k,
+        "min_p": min_p,
+        "max_tokens": max_tokens,
+        "template": template,
+        "solve_template": solve_template,
+        "no_example": not skip_no_example,
+        "target_samples": target_samples,
+        "concurrency": concurrency,
+        "max_requests": max_requests,
+        "max_tokens_total": max_tokens_total,
+        "max_cost": max_cost,
+        "price": _price(price),
+        "accept_changes": accept_changes,
+        "models": tuple(model or [DEFAULT_MODEL]),
+    }
+    if dry_run:
+        table.show_plan(run.plan(file, **settings), as_json=as_json)
+        return
+    watch = choose()
+    result = asyncio.run(run.arank(file, watch=watch, confirm=_confirm, **settings))
+    table.show(result, as_json=as_json)
+    if result.stopped is not None:
+        typer.echo(f"porism: {result.stopped}", err=True)
+    if result.stopped is not None or result.missing:
+        typer.echo(f"porism: to go on: {shlex.join(['porism', *sys.argv[1:]])}", err=True)
+    raise typer.Exit(result.exit_code)
+
+
+def _confirm(differences: Sequence[str]) -> bool:
+    """Ask the person at the terminal; elsewhere the answer is no."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    typer.echo("This run folder was made with other settings:", err=True)
+    for line in differences:
+        typer.echo(f"  {line[:300]}", err=True)
+    return typer.confirm("Go on in it? Answers under both settings are kept; the new ones count.", err=True)
+
+
+def _price(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    from porism.errors import ConfigError
+
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ConfigError(f"--price {text}: write two numbers, as in --price 0.15,0.60") from None
+    return low, high

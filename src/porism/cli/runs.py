@@ -1,0 +1,43 @@
+"""Commands that look at a run folder and cost no token: `score` and `status`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Run = Annotated[Path, typer.Argument(help="A run folder.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+
+
+def score(run: Run, as_json: Json = False) -> None:
+    """Rank again from what a run folder holds, without asking anything."""
+    import asyncio
+
+    from porism import table
+    from porism.run import score as score_run
+
+    table.show(asyncio.run(score_run(run)), as_json=as_json)
+
+
+def status(run: Run) -> None:
+    """How far a run is: answered, missing, tokens, failed attempts."""
+    from porism.store import MISSING, Store
+
+    with Store(run, write=False) as store:
+        missing = sum(row.finish == MISSING for row in store.rows.values())
+        settings = store.read_json("run.json") or {}
+        typer.echo(f"run        {run}")
+        typer.echo(f"models     {', '.join(settings.get('models', {})) or 'unknown'}")
+        typer.echo(f"answered   {len(store.rows) - missing} rollouts, {missing} missing")
+        typer.echo(
+            f"tokens     {store.usage.prompt:,} prompt ({store.usage.cached:,} from cache), "
+            f"{store.usage.completion:,} completion, in {store.usage.requests:,} requests"
+        )
+        typer.echo(f"failures   {store.failures} attempts (errors.jsonl)")
+        if store.torn:
+            typer.echo(f"torn       {store.torn} unreadable lines: asked again by the same command")
+        for session in settings.get("sessions", []):
+            end = session.get("ended", "not ended: running, or killed")
+            typer.echo(f"session    {session['started']} .. {end}  {session.get('stopped') or ''}".rstrip())

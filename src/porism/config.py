@@ -1,0 +1,98 @@
+"""The settings of a run, typed and resolved: what the command line, a file or a caller says, in one record.
+
+`Settings` holds what changes the answers themselves (models, prompts, sampling); a run refuses to go on under other
+ones unless told. Everything else (how many rollouts, budgets, where to store) may grow from session to session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from porism.errors import ConfigError
+
+DEFAULT_MODEL = "local/qwen2.5-coder-0.5b"
+ROLLOUTS = 8
+# A reasoning model writes thousands of tokens; the embedded ones imitate a short example, or ramble.
+MAX_TOKENS_SERVED, MAX_TOKENS_LOCAL = 16384, 384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankConfig:
+    """All that `porism rank` can be told; None means the default that the docs state.
+
+    models: one or several solvers. temperature, top_p, top_k, min_p: sampling. template, solve_template: files
+    that replace our prompts. price: dollars per million prompt and completion tokens. accept_changes: go on in
+    a run folder although models, prompts or sampling differ from what it was made with.
+    """
+
+    models: tuple[str, ...] = (DEFAULT_MODEL,)
+    base_url: str | None = None
+    rollouts: int = ROLLOUTS
+    temperature: float = 1.0
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    max_tokens: int | None = None
+    template: Path | None = None
+    solve_template: Path | None = None
+    no_example: bool = True
+    target_samples: int = 4
+    limit: int | None = None
+    output: Path | None = None
+    concurrency: int | None = None
+    max_requests: int | None = None
+    max_tokens_total: int | None = None
+    max_cost: float | None = None
+    price: tuple[float, float] | None = None
+    accept_changes: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for values no run can have, before anything is opened."""
+        least = {
+            "rollouts": 1,
+            "limit": 1,
+            "max_tokens": 1,
+            "concurrency": 1,
+            "max_requests": 1,
+            "max_tokens_total": 1,
+            "top_k": 1,
+            "target_samples": 0,
+            "temperature": 0,
+            "max_cost": 0,
+        }
+        for name, low in least.items():
+            value = getattr(self, name)
+            if value is not None and not value >= low:
+                raise ConfigError(f"{name} is {value}: it must be at least {low}")
+        for name in ("top_p", "min_p"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise ConfigError(f"{name} is {value}: it lies between 0 and 1")
+        if not self.models:
+            raise ConfigError("no model: name one as provider/model-id")
+        if len(set(self.models)) < len(self.models):
+            raise ConfigError("the same model is given twice")
+        if self.max_cost is not None and self.price is None:
+            raise ConfigError(
+                "the price of a token is unknown: say --price IN,OUT (dollars per million tokens) with --max-cost"
+            )
+
+    @property
+    def tokens(self) -> int:
+        """The most tokens of one answer: as given, or by where the models run."""
+        if self.max_tokens is not None:
+            return self.max_tokens
+        local = all(model.startswith("local/") for model in self.models)
+        return MAX_TOKENS_LOCAL if local else MAX_TOKENS_SERVED
+
+
+def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """One line for each setting that differs: its name, what it was, what it is now."""
+    return [
+        f"{key}: was {old.get(key)!r}, now {new.get(key)!r}"
+        for key in sorted({*old, *new})
+        if old.get(key) != new.get(key)
+    ]
