@@ -1,0 +1,135 @@
+"""Worker processes: limits hold, faults stay inside, nothing is left running."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from porism.types import Gold, Verdict
+from porism.verify.pool import Verifier
+
+HOSTILE = "10^{10^{10^{x}}} \\cdot " + "(x+1)^{97} \\cdot " * 20 + "\\sin(9^{9^{9^{9}}})"
+
+
+def run(job: Callable[[Verifier], Awaitable[None]], *, workers: int = 2, limit: float = 1.0) -> None:
+    async def inside() -> None:
+        async with Verifier(workers=workers, limit=limit) as verifier:
+            await job(verifier)
+
+    asyncio.run(inside())
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in task.read_text().split():
+            found += [int(child), *children(int(child))]
+    return found
+
+
+def gone(pids: list[int], seconds: float = 20) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if not any(Path(f"/proc/{pid}").exists() and alive(pid) for pid in pids):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_verdicts_and_shared_questions() -> None:
+    async def job(verifier: Verifier) -> None:
+        gold = Gold("(x+1)^2")
+        found = await asyncio.gather(*(verifier.verify("x^2+2x+1", gold) for _ in range(20)))
+        assert {verdict.kind for verdict in found} == {"correct"}
+        assert len(verifier._known) == 1
+        assert (await verifier.verify("x^2+2x+2", gold)).kind == "wrong"
+        assert (await verifier.verify("1/2", Gold("0.5"))).kind == "correct"
+
+    run(job)
+
+
+def test_nothing_starts_before_it_is_needed() -> None:
+    async def job(verifier: Verifier) -> None:
+        before = children(os.getpid())
+        assert (await verifier.verify("7", Gold("7"))).kind == "correct"
+        assert children(os.getpid()) == before
+
+    run(job)
+
+
+def test_an_event_loop_in_another_thread() -> None:
+    found: list[Verdict] = []
+
+    async def job(verifier: Verifier) -> None:
+        found.append(await verifier.verify("\\sqrt{8}", Gold("2\\sqrt{2}")))
+
+    thread = threading.Thread(target=run, args=(job,))
+    thread.start()
+    thread.join()
+    assert found[0].kind == "correct"
+
+
+def test_a_worker_killed_from_outside_costs_no_verdict() -> None:
+    async def job(verifier: Verifier) -> None:
+        assert (await verifier.verify("\\sqrt{8}", Gold("2\\sqrt{2}"))).kind == "correct"
+        for round_ in range(3):
+            for worker in list(verifier._idle):
+                os.kill(worker._pid, signal.SIGKILL)
+            verdict = await verifier.verify("\\sqrt{18}", Gold(f"3\\sqrt{{2}} + {round_}"))
+            assert verdict.kind == ("correct" if round_ == 0 else "wrong")
+
+    run(job, workers=1)
+
+
+def test_a_killed_server_is_replaced() -> None:
+    async def job(verifier: Verifier) -> None:
+        assert (await verifier.verify("\\sqrt{8}", Gold("2\\sqrt{2}"))).kind == "correct"
+        assert verifier._server is not None
+        pids = [verifier._server._process.pid, *children(verifier._server._process.pid)]
+        os.kill(pids[0], signal.SIGKILL)
+        assert await asyncio.to_thread(gone, pids[1:])
+        assert (await verifier.verify("\\sqrt{18}", Gold("3\\sqrt{2}"))).kind == "correct"
+
+    run(job, workers=1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_nothing_is_left_running() -> None:
+    script = """
+import asyncio, sys
+from porism.types import Gold
+from porism.verify.pool import Verifier
+async def main():
+    async with Verifier(workers=2, limit=60) as verifier:
+        print((await verifier.verify("\\\\sqrt{8}", Gold("2\\\\sqrt{2}"))).kind, flush=True)
+        if sys.argv[1] == "stay":
+            await asyncio.sleep(600)
+asyncio.run(main())
+"""
+    for how in ("leave", "stay"):
+        process = subprocess.Popen([sys.executable, "-c", script, how], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "correct\n"
+        below = children(process.pid)
+        if how == "stay":
+            assert len(below) >= 2
+            process.kill()
+        process.wait(60)
+        process.stdout.close()
+        assert gone(below)
