@@ -11,14 +11,9 @@ import os
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from porism.errors import ConfigError
-
-if TYPE_CHECKING:
-    from aiohttp import BasicAuth
-    from yarl import URL
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,23 +89,18 @@ def host_of(url: str) -> str:
     return urlsplit(url).netloc
 
 
-def proxy(url: str) -> tuple[URL | None, BasicAuth | None]:
-    """The proxy that the environment names for `url`, with its credentials; never one for loopback.
+def proxy(url: str) -> str | None:
+    """The proxy that the environment names for `url`, credentials and all; never one for loopback.
 
     Read here rather than by the HTTP library, which would take keys out of ~/.netrc along with it.
     """
     from urllib.request import getproxies, proxy_bypass
 
-    from aiohttp import BasicAuth
-    from yarl import URL
-
     parts = urlsplit(url)
     found = getproxies().get(parts.scheme)
     if not found or is_loopback(url) or proxy_bypass(parts.netloc):
-        return None, None
-    address = URL(found if "://" in found else f"http://{found}")
-    auth = BasicAuth(address.user, address.password or "") if address.user else None
-    return address.with_user(None), auth
+        return None
+    return found if "://" in found else f"http://{found}"
 
 
 def resolve(provider: str, base_url: str | None = None) -> Endpoint:

@@ -65,7 +65,6 @@ class OpenAIModel:
         return f"OpenAIModel({self.identity!r}, name={self.name!r}, base_url={self.base_url!r})"
 
     async def __aenter__(self) -> OpenAIModel:
-        proxy, proxy_auth = endpoint.proxy(self.base_url)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=self.concurrency + 4, ttl_dns_cache=300, keepalive_timeout=30
@@ -73,8 +72,7 @@ class OpenAIModel:
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT),
             headers={"Authorization": f"Bearer {self._key}"} if self._key else {},
             cookie_jar=aiohttp.DummyCookieJar(),
-            proxy=proxy,
-            proxy_auth=proxy_auth,
+            proxy=endpoint.proxy(self.base_url),
         )
         if self.context is None:
             self.context = await self._find_context()
@@ -150,6 +148,8 @@ class OpenAIModel:
                 if response.status == 200:
                     return answer
                 raise wire.failure(response.status, response.headers, answer, self._key)
+        except aiohttp.ServerTimeoutError:
+            raise self._lost(f"no connection to {self._where} in {CONNECT:g} s") from None
         except TimeoutError:
             raise self._lost(f"no whole answer from {self._where} in {self.timeout:g} s") from None
         except (ssl.SSLError, ssl.CertificateError, aiohttp.ClientSSLError) as error:

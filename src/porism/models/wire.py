@@ -243,7 +243,7 @@ def _message(document: Any) -> str:
     text = text if isinstance(text, str) else msgspec.json.encode(text).decode()
     for name in ("code", "type", "param"):
         value = error.get(name)
-        if isinstance(value, str) and value and value not in text:
+        if isinstance(value, str) and value and not re.search(rf"\b{re.escape(value)}\b", text):
             text += f" ({name} {value!r})"
     return text
 
