@@ -71,25 +71,26 @@ def as_dict(record: Problem | Candidate | Neighbor) -> dict[str, Any]:
 
 def save(path: Path, data: bytes, *, force: bool = False) -> None:
     """Put a file at the path, or leave what is there. InputError where that cannot be."""
-    path = path.resolve()
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    goal = path.resolve()  # a link stays a link
+    temporary = goal.with_name(f".{goal.name}.{secrets.token_hex(4)}.tmp")
     try:
-        if path.is_dir():
+        if goal.is_dir():
             raise InputError(f"{path}: is a folder")
-        if path.exists() and not force:
+        if goal.exists() and not force:
             raise InputError(f"{path}: exists already; add --force to replace it (a copy is kept as .bak)")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("xb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if path.exists():
-            shutil.copy2(path, path.with_name(path.name + ".bak"))
-        temporary.replace(path)
+        goal.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("xb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            if goal.exists():
+                shutil.copy2(goal, goal.with_name(goal.name + ".bak"))
+            temporary.replace(goal)
+        finally:
+            temporary.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _line(problem: Problem) -> bytes:

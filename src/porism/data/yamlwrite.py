@@ -8,6 +8,7 @@ import yaml
 
 from porism.data.yamltree import BOOLEAN, NULL, NUMBER
 
+_BREAKS = frozenset("\r\x85\u2028\u2029")
 _NO_FOLD = 1_000_000_000  # columns: a long line stays one line
 
 
@@ -20,9 +21,16 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    """Several lines as a block, where the emitter can keep every character of them so."""
-    block = "\n" in text and text.strip() != "" and not text[0].isspace() and "\t" not in text
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if block else None)
+    """Several lines as a block, unless the emitter must escape some of it.
+
+    Breaks that are not \\n are written as escapes: a reader of any other style turns them into spaces.
+    """
+    style = None
+    if not _BREAKS.isdisjoint(text):
+        style = '"'
+    elif "\n" in text and not text[0].isspace():
+        style = "|"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(str, _text)
