@@ -54,7 +54,7 @@ class Faults:
     no_usage: bool = False
     shuffled: bool = False  # choices in reverse order
     reasoning: bool = False  # with reasoning_content
-    llama: bool = False  # /props and timings, as llama.cpp has
+    llama: bool = False  # as llama.cpp: /props, timings, and the tokens of the first choice alone
     silent: bool = False  # hangs on every request, /v1/models too
     retry_after: str = "0"
     key: str = ""  # 401 for any other
@@ -259,6 +259,9 @@ class Server:
         if faults.llama:
             usage.pop("prompt_tokens_details")
             document["timings"] = {"cache_n": 1}
+            usage["completion_tokens"] = (
+                len((choices[0]["message"]["content"] or "").split()) if choices else 0
+            )
         return document if faults.no_usage else {**document, "usage": usage}, seeds
 
     def _choice(self, body: dict[str, Any], i: int, seed: int, fault: str | None) -> dict[str, Any]:

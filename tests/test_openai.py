@@ -21,7 +21,7 @@ from porism.errors import ConfigError, ModelError
 from porism.models import open_model, openai, wire
 from porism.models.endpoint import is_loopback, normal_url, proxy, resolve
 from porism.models.openai import OpenAIModel
-from porism.types import Call, Message, Prompt, Reply, Sampling
+from porism.types import Call, Message, Prompt, Reply, Sampling, Usage
 from server import Server, closed_port, misbehaving, serving
 
 SECRET = "sk-very-secret-000111222"
@@ -148,6 +148,17 @@ def test_usage_reasoning_and_finish_reasons() -> None:
     assert not guessed.counted
     assert guessed.prompt > 0
     assert guessed.completion > 0
+
+
+def test_usage_of_a_bundle_where_the_server_counts_one_choice_of_it() -> None:
+    async def act(model: OpenAIModel, _: Server) -> Usage:
+        model.max_n = 16
+        return (await model.generate(Call(PROMPT, 0, 16))).usage
+
+    counted, guessed = against(act), against(act, llama=True)
+    assert counted.counted
+    assert not guessed.counted
+    assert guessed.completion == pytest.approx(counted.completion, rel=0.15)
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,8 @@ class OpenAIModel:
         except aiohttp.ClientPayloadError:
             raise self._lost(f"{self._where} broke off in the middle of an answer") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise self._lost(f"no connection to {self._where}: {error or type(error).__name__}") from None
+            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise self._lost(f"no connection to {self._where}: {why}") from None
 
     async def _get(self, url: str) -> Any:
         """The JSON at `url`, or None: what is only good to know is never worth an error."""

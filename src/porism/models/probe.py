@@ -60,7 +60,7 @@ async def _trial(model: OpenAIModel) -> list[str]:
         # Child 0 of a pair may draw otherwise than a single call: only two single calls can tell.
         third = await model.generate(Call(prompt, 0))
         if _said(third.completions[0]) != _said(again.completions[0]):
-            warnings.append("server ignores seed: a repeated run gets other answers")
+            warnings.append("server ignores seed, or cannot repeat itself: a repeated run gets other answers")
     return warnings
 
 

@@ -147,8 +147,14 @@ def _usage(answer: _Body, call: Call, completions: tuple[Completion, ...]) -> Us
         _count(answer.timings, "cache_n"),
         _count({"tokens_cached": answer.tokens_cached}, "tokens_cached"),
     )
-    cached = next((n for n in found if n is not None), 0)
-    return Usage(prompt, completion, min(cached, prompt), 1)
+    cached = min(next((n for n in found if n is not None), 0), prompt)
+    if answer.timings is None or len(completions) == 1:
+        return Usage(prompt, completion, cached, 1)
+    # llama.cpp counts the tokens of the completion it lists first alone: the others go by their length.
+    lengths = [len(c.text) + len(c.reasoning) for c in completions]
+    first = next((c.index for c in answer.choices or () if c.index in range(call.n)), 0)
+    share = sum(lengths) / lengths[first] if lengths[first] else len(lengths)
+    return Usage(prompt, round(completion * share), cached, 1, counted=False)
 
 
 def _count(block: Any, name: str) -> int | None:
