@@ -279,6 +279,28 @@ def test_a_missing_choice_of_several_is_asked_again() -> None:
     assert caught.value.retry == "transient"
 
 
+@pytest.mark.parametrize("choice", [{"index": 1}, {"index": 0, "finish_reason": "error"}])
+def test_one_choice_of_several_is_not_taken_for_another(choice: dict[str, Any]) -> None:
+    document = {"choices": [{"message": {"content": "b"}, **choice}]}
+    with pytest.raises(ModelError, match=r"sent \d answers of 2"):
+        wire.parse(json.dumps(document).encode(), Call(PROMPT, 0, 2))
+
+
+def test_interrupted_while_entering_it_leaves_nothing_open() -> None:
+    async def run() -> None:
+        async with misbehaving(silent=True) as server:
+            model = client(server.url)
+            entering = asyncio.ensure_future(model.__aenter__())
+            await asyncio.sleep(0.1)
+            entering.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await entering
+            with pytest.raises(RuntimeError, match="enter the model first"):
+                await model.generate(Call(PROMPT, 0))
+
+    asyncio.run(run())
+
+
 def test_a_server_that_is_down() -> None:
     async def run() -> None:
         async with client(closed_port()) as model:
@@ -492,6 +514,13 @@ def test_a_proxy_is_used_beyond_loopback_only(monkeypatch: pytest.MonkeyPatch) -
         asyncio.run(beyond())
     assert "pw" not in str(caught.value)
     assert against(one).completions  # loopback, though the proxy is dead
+
+
+def test_a_proxy_of_another_kind_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "socks5://me:pw@127.0.0.1:9")
+    with pytest.raises(ConfigError, match="https_proxy names a socks5 proxy") as caught:
+        proxy("https://example.org/v1")
+    assert "pw" not in str(caught.value)
 
 
 def test_text_goes_through_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,8 @@ def host_of(url: str) -> str:
 def proxy(url: str) -> str | None:
     """The proxy that the environment names for `url`, credentials and all; never one for loopback.
 
-    Read here rather than by the HTTP library, which would take keys out of ~/.netrc along with it.
+    Read here rather than by the HTTP library, which would take keys out of ~/.netrc along with it. Raises
+    ConfigError for a proxy that is none of http.
     """
     from urllib.request import getproxies, proxy_bypass
 
@@ -100,7 +101,14 @@ def proxy(url: str) -> str | None:
     found = getproxies().get(parts.scheme)
     if not found or is_loopback(url) or proxy_bypass(parts.netloc):
         return None
-    return found if "://" in found else f"http://{found}"
+    found = found if "://" in found else f"http://{found}"
+    scheme = urlsplit(found).scheme
+    if scheme not in ("http", "https"):
+        name = f"{parts.scheme}_proxy"
+        raise ConfigError(
+            f"{name} names a {scheme} proxy, which is not supported: unset {name}, or give an http one"
+        )
+    return found
 
 
 def resolve(provider: str, base_url: str | None = None) -> Endpoint:

@@ -32,7 +32,7 @@ class OpenAIModel:
     """A Model served at `base_url`, under the identity `model_id`; `timeout` is seconds per attempt.
 
     host is where text leaves to, None where it stays on this machine. key_variable is named when the key
-    is refused. Enter it before use; entering raises nothing that generate would not say better.
+    is refused. Enter it before use; that raises ConfigError for a proxy it cannot use.
     """
 
     def __init__(
@@ -74,8 +74,12 @@ class OpenAIModel:
             cookie_jar=aiohttp.DummyCookieJar(),
             proxy=endpoint.proxy(self.base_url),
         )
-        if self.context is None:
-            self.context = await self._find_context()
+        try:
+            if self.context is None:
+                self.context = await self._find_context()
+        except BaseException:  # Ctrl-C while it waits: nobody would leave what was not entered
+            await self.__aexit__()
+            raise
         return self
 
     async def __aexit__(self, *exc: object) -> None:

@@ -108,7 +108,8 @@ def parse(body: bytes, call: Call, key: str | None = None) -> Reply:
     choices = [c for c in answer.choices or () if c.message is not None and c.finish_reason != "error"]
     if {c.index for c in choices if isinstance(c.index, int)} >= set(range(call.n)):
         choices = sorted((c for c in choices if c.index in range(call.n)), key=lambda c: int(c.index))
-    if len(choices) not in (1, call.n):
+    alone = len(answer.choices or ()) == 1 and len(choices) == 1 and choices[0].index in (0, None)
+    if len(choices) != call.n and not alone:
         raise ModelError(f"the server sent {len(choices)} answers of {call.n}", retry="transient")
     completions = tuple(_completion(call.first + i, choice) for i, choice in enumerate(choices))
     return Reply(completions, _usage(answer, call, completions))
