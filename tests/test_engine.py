@@ -238,6 +238,18 @@ def test_used_up_retries_are_missing_and_owed_by_the_next_session(tmp_path: Path
     assert healed.seen == go(tmp_path / "calm", FakeModel("fake/")).seen
 
 
+def test_a_setting_the_server_refuses_opens_the_circuit(tmp_path: Path) -> None:
+    class Strict(Refusing):
+        word = ""
+        error = ModelError("temperature is not supported", kind="refused")
+
+    outcome = go(tmp_path / "run", Strict("fake/max_n=1"))
+    assert isinstance(outcome.stopped, CircuitOpen)
+    assert "temperature" in str(outcome.stopped)
+    healed = go(tmp_path / "run", FakeModel("fake/"))
+    assert healed.seen == go(tmp_path / "calm", FakeModel("fake/")).seen
+
+
 def test_a_refused_key_stops_at_once(tmp_path: Path) -> None:
     class Locked(Refusing):
         word = ""

@@ -209,11 +209,16 @@ class Lane:
         if error.fatal:
             self._stop(error)
             return
+        if error.kind != "context":  # what does not fit says nothing about the server
+            self._failures_in_a_row += 1
+        too_many = self._failures_in_a_row >= self._policy.failures_in_a_row
         if error.retry == "no":
-            self._lost(pending, error)
+            if too_many:
+                self._open_circuit(error)
+            else:
+                self._lost(pending, error)
             return
         wait = self._wait(pending, error, now)
-        self._failures_in_a_row += 1
         since = pending.since or now
         out_of_time = now + wait - since > self._policy.total_deadline
         if error.retry == "transient":
@@ -224,7 +229,7 @@ class Lane:
                 return
             self._lost(pending, error)
             return
-        if error.retry == "transient" and self._failures_in_a_row >= self._policy.failures_in_a_row:
+        if error.retry == "transient" and too_many:
             self._open_circuit(error)
             return
         self._backing_off += 1
