@@ -25,7 +25,7 @@ def check(path: Path, *, limit: int | None = None) -> Report:
     from porism.data.read import rows
     from porism.data.rows import check_rows
 
-    return check_rows(rows(path), limit=limit)
+    return check_rows(rows(path, limit=limit))
 
 
 def load(path: Path, *, limit: int | None = None) -> Report:

@@ -40,15 +40,17 @@ def expertmath_rows(file: Path) -> Iterator[Row | Finding]:
     """One row an original question, in order of first appearance; ids are q001, q002, ..."""
     table = csv.reader(io.StringIO(read_text(file, most=MAX_JSON), newline=""), strict=True)
     groups: dict[str, _Group] = {}
-    end = 0
+    bare = True
     try:
         header = next(table)
         names = [" ".join(re.split(r"[\s_-]+", name.strip().lower())) for name in header]
         yield from _header(file, header, names)
+        end = table.line_num
         for cells in table:
-            line, end = (end or table.line_num - 1) + 1, table.line_num
+            line, end = end + 1, table.line_num  # a cell may hold several lines
             if not any(cell.strip() for cell in cells):
                 continue
+            bare = False
             if len(cells) != len(names):
                 message = f"{len(cells)} cells under {len(names)} columns"
                 yield Finding("error", str(file), line, "", message)
@@ -58,7 +60,7 @@ def expertmath_rows(file: Path) -> Iterator[Row | Finding]:
             )
     except csv.Error as error:
         raise FileFaultError(file, table.line_num, f"not valid CSV: {error}") from None
-    if not groups:
+    if bare:
         raise FileFaultError(file, None, "no rows under the header")
     for group in groups.values():
 

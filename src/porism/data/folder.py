@@ -11,6 +11,7 @@ A folder without a question whose folders have one is read as several problems.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from porism.data.finding import FileFaultError, Finding, KeyPath, Row
 from porism.data.texts import read_text
 
 _TEXT = (".md", ".tex")
+_FRONT = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 Line = Callable[[KeyPath], int]
 
 
@@ -133,7 +135,7 @@ def _yaml_file(folder: Path, stem: str) -> tuple[Path, object, yamltree.Node] | 
     )
     if file is None:
         return None
-    documents = yamltree.parse(read_text(file), file)
+    documents = list(yamltree.parse(read_text(file), file))
     if len(documents) != 1:
         raise FileFaultError(file, None, "no values in the file" if not documents else "must be one document")
     return file, *documents[0]
@@ -141,12 +143,13 @@ def _yaml_file(folder: Path, stem: str) -> tuple[Path, object, yamltree.Node] | 
 
 def _front_matter(text: str, file: Path) -> tuple[dict[str, Any], str, Line]:
     """Keys, text and line of each key of a file that may begin with keys between two lines `---`."""
-    head, closing, body = text.removeprefix("---\n").partition("\n---\n")
-    if text.startswith("---\n") and closing:
-        documents = yamltree.parse(head, file, line=2)
-        if not documents:
-            return {}, body.strip(), lambda _: 1
+    front = _FRONT.match(text)
+    documents = list(yamltree.parse(front[1], file, line=2)) if front else []
+    if front and not documents:
+        return {}, text[front.end() :].strip(), lambda _: 1
+    if front and len(documents) == 1:
         value, node = documents[0]
-        if isinstance(value, dict) and len(documents) == 1:
-            return value, body.strip(), lambda path: yamltree.line_of(node, path) + 2 if path else 1
+        if isinstance(value, dict):
+            body = text[front.end() :].strip()
+            return value, body, lambda path: yamltree.line_of(node, path) + 2 if path else 1
     return {}, text.strip(), lambda _: 1

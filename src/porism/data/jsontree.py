@@ -47,8 +47,8 @@ def parse(text: str, file: Path, *, line: int = 1) -> object:
         message = f"not valid JSON at column {error.colno}: {error.msg}"
         raise FileFaultError(file, line + error.lineno - 1, message) from None
     except _TwiceError as error:
-        twice = _lines(text)[1]
-        raise FileFaultError(file, twice or line, f"the key {str(error)!r} is given twice") from None
+        at = _lines(text)[1] or 1
+        raise FileFaultError(file, line + at - 1, f"the key {str(error)!r} is given twice") from None
     except RecursionError:
         raise FileFaultError(file, line, "nested too deeply") from None
     except ValueError as error:

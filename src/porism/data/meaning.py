@@ -23,10 +23,6 @@ def doubts(value: dict[str, Any]) -> Iterator[Doubt]:
     yield from _candidates(candidates)
     yield from _neighbors(_text(value, "question"), neighbors)
     yield from _copies(value, candidates, neighbors)
-    if value.get("neighbors") == []:
-        yield "warning", ("neighbors",), "no neighbors yet: candidates cannot be ranked without them"
-    if value.get("candidates") == []:
-        yield "warning", ("candidates",), "no candidates yet: there is nothing to rank"
 
 
 Items = list[tuple[int, dict[str, Any]]]

@@ -87,13 +87,15 @@ def _short(error: BaseException) -> str:
 
 def _columns(file: Path, schema: Any) -> Iterator[Finding]:
     """A finding for each column that is missing or unknown."""
+    meant: list[str] = []
     for name in schema:
         if name not in SCHEMA:
             near = get_close_matches(name, SCHEMA, n=1)
+            meant += near
             hint = f"did you mean {near[0]!r}?" if near else f"known columns: {', '.join(SCHEMA)}"
             yield Finding("error", str(file), None, name, f"unknown column; {hint}")
     for name in ("id", "question"):
-        if name not in schema:
+        if name not in schema and name not in meant:
             yield Finding("error", str(file), None, name, "the column is missing")
     for name, known in (("candidates", _CANDIDATE), ("neighbors", _NEIGHBOR)):
         kind = schema.get(name, pl.Null())

@@ -11,10 +11,19 @@ Items = Iterator[Row | Finding]
 READ = (".jsonl", ".ndjson", ".json", ".yaml", ".yml", ".parquet", ".csv")
 
 
-def rows(path: Path) -> Items:
-    """The problems of a file or folder in its order, and findings between them. Never raises."""
+def rows(path: Path, *, limit: int | None = None) -> Items:
+    """The problems of a file or folder in its order, and findings between them.
+
+    Reads no further than the `limit`-th problem. Never raises for what the path holds.
+    """
+    left = limit
     try:
-        yield from _reader(path)(path)
+        for item in _reader(path)(path):
+            yield item
+            if left is not None and isinstance(item, Row):
+                left -= 1
+                if not left:
+                    return
     except FileFaultError as fault:
         yield fault.finding
     except OSError as error:

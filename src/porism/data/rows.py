@@ -15,7 +15,7 @@ from functools import cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from porism.data.finding import Doubt, Finding, KeyPath, Raw, Report, Row, key_text
+from porism.data.finding import Doubt, Finding, KeyPath, Place, Raw, Report, Row, key_text
 from porism.data.meaning import doubts
 from porism.types import SCHEMA, Candidate, Neighbor, Problem
 
@@ -37,19 +37,16 @@ _MUST_BE = {
 }
 
 
-def check_rows(rows: Iterable[Row | Finding], *, limit: int | None = None) -> Report:
-    """The problems that hold, of the first `limit` rows, and every finding in file order."""
+def check_rows(rows: Iterable[Row | Finding]) -> Report:
+    """The problems that hold, and every finding in file order."""
     problems: list[Problem] = []
     findings: list[Finding] = []
     used: dict[str, str] = {}  # where each id was first used
-    count = 0
+    places: list[Place] = []  # of each problem
     for row in rows:
         if isinstance(row, Finding):
             findings.append(row)
             continue
-        if count == limit:
-            break
-        count += 1
         value, problem, found = _check(row.value)
         id = value.get("id")
         if isinstance(id, str) and id:
@@ -58,12 +55,25 @@ def check_rows(rows: Iterable[Row | Finding], *, limit: int | None = None) -> Re
             else:
                 file, line = row.place(("id",))
                 used[id] = file if line is None else f"{file}:{line}"
-        findings += [
+        here = [
             Finding(severity, *row.place(path), key_text(path), message) for severity, path, message in found
         ]
+        findings += sorted(here, key=lambda finding: (finding.file, finding.line or 0))
         if problem and all(severity != "error" for severity, _, _ in found):
             problems.append(problem)
+            places.append(row.place)
+    findings += _unfinished(problems, places)
     return Report(tuple(problems), tuple(findings))
+
+
+def _unfinished(problems: list[Problem], places: list[Place]) -> Iterator[Finding]:
+    """One warning for all problems without candidates, and one for those without neighbors."""
+    for key in ("candidates", "neighbors"):
+        bare = [place for problem, place in zip(problems, places, strict=True) if not getattr(problem, key)]
+        if bare:
+            file, line = bare[0](())
+            many = f"{len(bare)} problems have" if len(bare) > 1 else "1 problem has"
+            yield Finding("warning", file, line, key, f"{many} no {key} yet, and cannot be ranked without")
 
 
 def _check(raw: object) -> tuple[dict[str, Any], Problem | None, list[Doubt]]:
@@ -175,7 +185,8 @@ def _typed(errors: list[ErrorDetails]) -> Iterator[Doubt]:
         if kind == "unexpected_keyword_argument" or (kind == "missing" and path in near):
             continue
         if kind == "missing":
-            yield "error", path, "is missing"
+            known = ": a neighbor is a question with a known answer" if path[-1] == "answer" else ""
+            yield "error", path, f"is missing{known}"
         elif kind == "literal_error" and path == ("schema",):
             yield "error", path, f"schema {error['input']!r} is not known; this version reads schema {SCHEMA}"
         elif kind == "literal_error":

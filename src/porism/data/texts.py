@@ -19,9 +19,8 @@ def megabytes(size: int) -> str:
 
 def decode(data: bytes, file: Path, *, line: int = 1) -> str:
     """The text of UTF-8 bytes that begin at a line. FileFaultError names the line and column of a bad byte."""
-    data = data.removeprefix(_BOM) if line == 1 else data
-    if line == 1 and data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise FileFaultError(file, 1, "this is UTF-16 text; save it as UTF-8")
+    if line == 1:
+        data = data.removeprefix(_BOM)
     if (at := data.find(b"\0")) >= 0:
         raise FileFaultError(file, line + data.count(b"\n", 0, at), f"holds a NUL byte{_column(data, at)}")
     try:
@@ -37,12 +36,19 @@ def _column(data: bytes, at: int) -> str:
     return f" at byte {at - start} of the line"
 
 
+def _refuse_utf16(data: bytes, file: Path) -> None:
+    """Say it once, rather than once for every line."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise FileFaultError(file, 1, "this is UTF-16 text; save it as UTF-8")
+
+
 def read_text(file: Path, *, most: int = MAX_LINE) -> str:
     """The whole text of a file, line ends as \\n. FileFaultError where it is too large, empty or not UTF-8."""
     with file.open("rb") as stream:
         data = stream.read(most + 1)
     if len(data) > most:
         raise FileFaultError(file, None, f"larger than {megabytes(most)}; use one problem a line (.jsonl)")
+    _refuse_utf16(data, file)
     text = decode(data, file).replace("\r\n", "\n")
     if not text.strip():
         raise FileFaultError(file, None, "the file is empty")
@@ -58,6 +64,8 @@ def read_lines(file: Path) -> Iterator[tuple[int, str] | Finding]:
         number = 0
         while data := stream.readline(MAX_LINE + 1):
             number += 1
+            if number == 1:
+                _refuse_utf16(data, file)
             if len(data) > MAX_LINE:
                 while data and not data.endswith(b"\n"):
                     data = stream.readline(1_000_000)

@@ -35,9 +35,8 @@ class _Loader(_SafeLoader):
     yaml_implicit_resolvers = {None: [("plain", re.compile(""))]}  # noqa: RUF012
 
 
-def parse(text: str, file: Path, *, line: int = 1) -> list[tuple[object, Node]]:
+def parse(text: str, file: Path, *, line: int = 1) -> Iterator[tuple[object, Node]]:
     """Value and node of each document of a text that begins at a line. FileFaultError says what is wrong."""
-    documents = []
     try:
         loader = _Loader(text)
         try:
@@ -45,7 +44,7 @@ def parse(text: str, file: Path, *, line: int = 1) -> list[tuple[object, Node]]:
                 node: Node = loader.get_node()  # type: ignore[assignment]  # check_node says there is one
                 value = _Builder(file, line).build(node, 0)
                 if value is not None:
-                    documents.append((value, node))
+                    yield value, node
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
@@ -59,7 +58,10 @@ def parse(text: str, file: Path, *, line: int = 1) -> list[tuple[object, Node]]:
         raise FileFaultError(file, line + at, message) from None
     except RecursionError:
         raise FileFaultError(file, None, "nested too deeply") from None
-    return documents
+
+
+def _short(tag: str) -> str:
+    return tag.replace("tag:yaml.org,2002:", "!!")
 
 
 class _Builder:
@@ -82,7 +84,7 @@ class _Builder:
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node)
         if node.tag.rpartition(":")[2] not in ("map", "seq"):
-            raise self.fault(node, f"the tag {node.tag!r} is not read here: leave it out")
+            raise self.fault(node, f"the tag {_short(node.tag)} is not read here: leave it out")
         if isinstance(node, yaml.SequenceNode):
             return [self.build(item, depth + 1) for item in node.value]
         value: dict[str, object] = {}
@@ -101,7 +103,7 @@ class _Builder:
                 return None
             return Raw(text) if NUMBER.match(text) or BOOLEAN.match(text) else text
         if node.tag != "tag:yaml.org,2002:str":
-            raise self.fault(node, f"the tag {node.tag!r} is not read here: leave it out")
+            raise self.fault(node, f"the tag {_short(node.tag)} is not read here: leave it out")
         return text
 
 
@@ -123,13 +125,11 @@ def line_of(node: Node, path: KeyPath) -> int:
 
 def yaml_rows(file: Path) -> Iterator[Row | Finding]:
     """The rows of a file: each document is one problem, or a list of problems."""
-    rows = []
+    empty = True
     for value, node in parse(read_text(file), file):
         items: Any = zip(value, node.value, strict=True) if isinstance(value, list) else [(value, node)]
         for item, at in items:
-            rows.append(
-                Row(item, lambda path, at=at: (str(file), line_of(at, path) + 1))  # type: ignore[misc]
-            )
-    if not rows:
+            empty = False
+            yield Row(item, lambda path, at=at: (str(file), line_of(at, path) + 1))  # type: ignore[misc]
+    if empty:
         raise FileFaultError(file, None, "no problem in the file")
-    yield from rows
