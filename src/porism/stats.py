@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 
 LEVEL = 0.05  # an interval misses at most about this share of the time
 DRAWS = 20_000
+NULL_DRAWS = 4_000
 
 
 class Interval(NamedTuple):
@@ -115,8 +116,7 @@ def p_highest(rows: Sequence[Sequence[Counts]], seed: str, draws: int = DRAWS) -
         return []
     keys = [tuple((c.correct, c.decided) for c in row) for row in rows]
     order = sorted(range(len(rows)), key=lambda i: keys[i])
-    text = repr((seed, [keys[i] for i in order])).encode()
-    rng = np.random.default_rng(int.from_bytes(blake2b(text, digest_size=16).digest()))
+    rng = _generator(seed, [keys[i] for i in order])
     best = np.full(draws, -1.0)
     winner = np.zeros(draws, dtype=np.int64)
     for place, i in enumerate(order):
@@ -133,40 +133,75 @@ def p_highest(rows: Sequence[Sequence[Counts]], seed: str, draws: int = DRAWS) -
     return [sum(shared[k]) / (len(shared[k]) * draws) for k in keys]
 
 
-def competition_ranks(values: Sequence[Fraction | None]) -> list[int]:
-    """1 for the highest; equals share a rank and the next one counts them (1, 1, 3). None comes last."""
+def competition_ranks(values: Sequence[Fraction | None]) -> list[int | None]:
+    """1 for the highest; equals share a rank and the next one counts them (1, 1, 3). None has no rank."""
     known = [v for v in values if v is not None]
-    return [1 + (len(known) if v is None else sum(w > v for w in known)) for v in values]
+    return [None if v is None else 1 + sum(w > v for w in known) for v in values]
 
 
-def p_equal(solved: Sequence[int], rollouts: Sequence[int], seed: str, draws: int = 4_000) -> float:
-    """P-value of equal rates in all groups: Pearson's statistic, its null drawn given all margins.
+def null_rates(rows: Sequence[Sequence[Counts]], seed: str, draws: int = NULL_DRAWS) -> Floats:
+    """Mean rates of shape (draws, rows) as they would fall if all rows were equally good in every cell.
 
-    1.0 where nothing can differ: fewer than two groups with rollouts, none solved, or all solved.
+    Given how many decided rollouts each row has and how many were solved in each cell, the solved ones are
+    dealt to the rows at random (the permutation distribution). Needs a decided rollout in every row.
     """
-    pairs = sorted((x, n) for x, n in zip(solved, rollouts, strict=True) if n)
-    total, right = sum(n for _, n in pairs), sum(x for x, _ in pairs)
-    if len(pairs) < 2 or right in (0, total):
-        return 1.0
-    text = repr((seed, pairs)).encode()
-    rng = np.random.default_rng(int.from_bytes(blake2b(text, digest_size=16).digest()))
-    sizes = np.array([n for _, n in pairs], dtype=np.int64)
-    expected = sizes * right / total
-    drawn = rng.multivariate_hypergeometric(sizes, right, size=draws, method="marginals")
-    null = ((drawn - expected) ** 2 / sizes).sum(axis=1)
-    seen = float(((np.array([x for x, _ in pairs]) - expected) ** 2 / sizes).sum())
-    return (1 + int((null >= seen * (1 - 1e-9)).sum())) / (draws + 1)
+    sizes = np.array([[c.decided for c in row] for row in rows], dtype=np.int64)
+    solved = np.array([sum(row[j].correct for row in rows) for j in range(sizes.shape[1])], dtype=np.int64)
+    rng = _generator(seed, sizes.tolist(), solved.tolist())
+    total = np.zeros((draws, len(rows)))
+    for j, right in enumerate(solved):
+        dealt = rng.multivariate_hypergeometric(sizes[:, j], right, size=draws, method="marginals")
+        total += dealt / np.maximum(sizes[:, j], 1)
+    return np.asarray(total / (sizes > 0).sum(axis=1), dtype=np.float64)
+
+
+def rare(statistic: Floats, level: float = LEVEL) -> float:
+    """The smallest drawn value that at most `level` of the draws reach; infinite where there is none."""
+    values, counts = np.unique(np.round(statistic, 9), return_counts=True)
+    reach = counts[::-1].cumsum()[::-1] / counts.sum()
+    seldom = values[reach <= level]
+    return float(seldom[0]) if seldom.size else float("inf")
+
+
+def chance_gap(rows: Sequence[Sequence[Counts]], seed: str, level: float = LEVEL) -> float:
+    """The gap between best and worst that equally good rows show at most `level` of the time.
+
+    Infinite where chance alone may make any gap. Because it bounds the widest gap of all, every smaller
+    claim (the best one above the second, or above any other) is wrong at most that often as well: picking
+    the maximum is paid for, whatever the number of rows.
+    """
+    # Draws with equal margins are the same for any order of rows: sorting makes the stream so, too.
+    ordered = sorted(rows, key=lambda row: [(c.decided, c.correct) for c in row])
+    null = null_rates(ordered, seed)
+    return rare(null.max(axis=1) - null.min(axis=1), level)
+
+
+def lift_gap(
+    rows: Sequence[Sequence[Counts]], base: Sequence[Counts], seed: str, level: float = LEVEL
+) -> float:
+    """How far the best row gets above `base` at most `level` of the time when all are equally good."""
+    ordered = sorted(rows, key=lambda row: [(c.decided, c.correct) for c in row])
+    null = null_rates([base, *ordered], seed)
+    return rare(null[:, 1:].max(axis=1) - null[:, 0], level)
+
+
+def _generator(*data: object) -> np.random.Generator:
+    digest = blake2b(repr(data).encode(), digest_size=16).digest()
+    return np.random.default_rng(int.from_bytes(digest, "big"))
 
 
 __all__ = [
     "DRAWS",
     "LEVEL",
     "Interval",
+    "chance_gap",
     "competition_ranks",
     "difference",
+    "lift_gap",
     "limits",
     "mean_rate",
     "mover",
-    "p_equal",
+    "null_rates",
     "p_highest",
+    "rare",
 ]

@@ -120,11 +120,11 @@ class Utility:
     def rows(self, problem: Problem, seen: list[Observation]) -> dict[str | None, Row]:
         """What was seen, by candidate id (None: no example) and then by (solver, neighbor id).
 
-        Every planned cell is there, if only empty. Observations of other methods, problems, solvers or
+        Every planned cell is there, if only empty, in an order free of the file's. Observations of other methods, problems, solvers or
         neighbors, and rollouts beyond `rollouts`, are left out.
         """
         ids: list[str | None] = [c.id for c in problem.candidates]
-        keys = [(solver, n.id) for solver in self.solvers for n in problem.neighbors]
+        keys = sorted((solver, n.id) for solver in self.solvers for n in problem.neighbors)
         found: dict[str | None, dict[Key, dict[int, Observation]]] = {
             row: {key: {} for key in keys} for row in [*ids, None]
         }
@@ -222,8 +222,13 @@ def _score(row: Row) -> Score:
         low=found.low,
         high=found.high,
         cells={f"{solver}/{neighbor}": counts for (solver, neighbor), counts in cells.items()},
-        flags=tuple(_flags(row, cells)),
+        flags=row_flags(row),
     )
+
+
+def row_flags(row: Row) -> tuple[str, ...]:
+    """What a reader must know before trusting a row: shares out of the ordinary, and no variation at all."""
+    return tuple(_flags(row, {key: count(got) for key, got in row.items()}))
 
 
 def _flags(row: Row, cells: dict[Key, Counts]) -> Iterator[str]:
@@ -251,4 +256,4 @@ def _flags(row: Row, cells: dict[Key, Counts]) -> Iterator[str]:
         yield "always solved" if solved else "never solved"
 
 
-__all__ = ["Key", "Row", "Utility", "count", "identical_share", "rounds"]
+__all__ = ["Key", "Row", "Utility", "count", "identical_share", "rounds", "row_flags"]
