@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -474,3 +475,16 @@ def test_a_link_stays_a_link() -> None:
 def test_same_answer(one: str, other: str, same: bool) -> None:
     assert same_answer(one, other) is same
     assert same_answer(other, one) is same
+
+
+def test_the_examples_of_the_manual_hold() -> None:
+    manual = (Path(__file__).parents[1] / "docs" / "problem-files.md").read_text()
+    blocks = re.findall(r"```(yaml|json|csv)\n(.*?)```", manual, re.DOTALL)
+    whole = [(ending, text) for ending, text in blocks if not text.startswith("#")]
+    assert [ending for ending, _ in whole] == ["yaml", "json", "csv"]
+    for ending, text in whole:
+        report = load(put(f"example.{ending}", text))
+        assert report.counts["neighbors"] == 1
+    attempt = re.findall(r"```markdown\n(.*?)```", manual, re.DOTALL)[0]
+    neighbors = next(text for _, text in blocks if text.startswith("# neighbors.yaml"))
+    assert load(folder(candidates__b_md=attempt, neighbors_yaml=neighbors)).findings == ()

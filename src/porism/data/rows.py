@@ -28,6 +28,7 @@ _BOOLEAN = ("correct", "human")
 _FREE = ("metadata", "provenance")
 _DEPTH = 100
 _INTEGER = re.compile(r"[-+]?[0-9]+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _MUST_BE = {
     "string_type": "text",
     "string_unicode": "text",
@@ -145,7 +146,7 @@ class _Settle:
         if isinstance(raw, str):
             if "\0" in raw:
                 self.fault(path, "holds a NUL character")
-            if not raw.isascii() and any("\ud800" <= char <= "\udfff" for char in raw):
+            if not raw.isascii() and _SURROGATE.search(raw):
                 self.fault(path, "holds half of a surrogate pair (\\ud800 .. \\udfff)")
             return raw
         if isinstance(raw, dict):

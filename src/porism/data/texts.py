@@ -14,6 +14,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def megabytes(size: int) -> str:
+    """A size as people read it."""
     return f"{size // 1_000_000} MB"
 
 

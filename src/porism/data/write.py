@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -72,7 +70,7 @@ def as_dict(record: Problem | Candidate | Neighbor) -> dict[str, Any]:
 def save(path: Path, data: bytes, *, force: bool = False) -> None:
     """Put a file at the path, or leave what is there. InputError where that cannot be."""
     goal = path.resolve()  # a link stays a link
-    temporary = goal.with_name(f".{goal.name}.{secrets.token_hex(4)}.tmp")
+    temporary = goal.with_name(f".{goal.name}.{os.urandom(4).hex()}.tmp")
     try:
         if goal.is_dir():
             raise InputError(f"{path}: is a folder")
@@ -85,6 +83,8 @@ def save(path: Path, data: bytes, *, force: bool = False) -> None:
                 stream.flush()
                 os.fsync(stream.fileno())
             if goal.exists():
+                import shutil  # ten milliseconds that no other path needs
+
                 shutil.copy2(goal, goal.with_name(goal.name + ".bak"))
             temporary.replace(goal)
         finally:
