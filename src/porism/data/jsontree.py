@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,9 @@ def parse(text: str, file: Path, *, line: int = 1) -> object:
         message = f"not valid JSON at column {error.colno}: {error.msg}"
         raise FileFaultError(file, line + error.lineno - 1, message) from None
     except _TwiceError as error:
-        at = _lines(text)[1] or 1
+        at = 1
+        with suppress(IndexError, ValueError):  # what follows the key may not even be JSON
+            at = _lines(text)[1] or 1
         raise FileFaultError(file, line + at - 1, f"the key {str(error)!r} is given twice") from None
     except RecursionError:
         raise FileFaultError(file, line, "nested too deeply") from None

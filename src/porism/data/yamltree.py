@@ -53,9 +53,9 @@ def parse(text: str, file: Path, *, line: int = 1) -> Iterator[tuple[object, Nod
         message = f"not valid YAML{column}: {error.problem or error.context}"
         raise FileFaultError(file, line + mark.line if mark else None, message) from None
     except yaml.reader.ReaderError as error:
-        at = text.count("\n", 0, error.position)
-        message = f"the character U+{ord(text[error.position]):04X} is not allowed in YAML"
-        raise FileFaultError(file, line + at, message) from None
+        at = text.find(chr(error.character))  # its position counts bytes or characters, as the parser likes
+        message = f"the character U+{error.character:04X} is not allowed in YAML"
+        raise FileFaultError(file, line + text.count("\n", 0, max(at, 0)), message) from None
     except RecursionError:
         raise FileFaultError(file, None, "nested too deeply") from None
 
