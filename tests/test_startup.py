@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -29,14 +30,20 @@ PORISM = Path(sys.executable).with_name("porism")
 
 
 def best_time(command: list[str], budget: float) -> float:
-    """The fastest of 5 starts, or of up to 15 while the machine is too busy to meet the budget."""
+    """The fastest of 5 starts, or of up to 15 while the budget is not met.
+
+    Where others keep every core busy, time on the clock says nothing: then it is the processor time of the start.
+    """
     best = float("inf")
     for attempt in range(15):
         if attempt >= 5 and best <= budget:
             break
-        begun = time.perf_counter()
+        begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(command, check=True, capture_output=True, env=ENVIRONMENT, timeout=60)
-        best = min(best, time.perf_counter() - begun)
+        wall, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        busy = os.getloadavg()[0] > (os.cpu_count() or 1)
+        best = min(best, cpu if busy else wall)
     return best
 
 
