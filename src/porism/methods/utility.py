@@ -120,8 +120,9 @@ class Utility:
     def rows(self, problem: Problem, seen: list[Observation]) -> dict[str | None, Row]:
         """What was seen, by candidate id (None: no example) and then by (solver, neighbor id).
 
-        Every planned cell is there, if only empty, in an order free of the file's. Observations of other methods, problems, solvers or
-        neighbors, and rollouts beyond `rollouts`, are left out.
+        Every planned cell is there, if only empty, sorted so that the file's order changes no figure.
+        Observations of other methods, problems, solvers or neighbors, and rollouts beyond `rollouts`, are
+        left out.
         """
         ids: list[str | None] = [c.id for c in problem.candidates]
         keys = sorted((solver, n.id) for solver in self.solvers for n in problem.neighbors)
