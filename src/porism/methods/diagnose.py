@@ -103,6 +103,12 @@ def target_report(attempts: Sequence[Observation]) -> Target:
     return Target(attempts=len(attempts), answered=len(answers), agreed=answer, share=number / len(attempts))
 
 
+def shown(answer: str, most: int = 60) -> str:
+    """A model's answer fit to stand in a sentence: one line, printable, not long."""
+    text = "".join(c if c.isprintable() else " " for c in " ".join(answer.split()))
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 def _agreed_other(observations: Sequence[Observation]) -> str | None:
     """The answer, not the known one, that more than half of the decided rollouts give."""
     decided = [o for o in observations if o.verdict and o.verdict.kind in ("correct", "wrong", "no_answer")]
@@ -124,4 +130,4 @@ def _spellings(answers: Sequence[str], form: str) -> Iterator[str]:
     return (answer for answer in sorted(answers) if normal_form(answer) == form)
 
 
-__all__ = ["NeighborReport", "Target", "neighbor_report", "rate", "target_report"]
+__all__ = ["NeighborReport", "Target", "neighbor_report", "rate", "shown", "target_report"]

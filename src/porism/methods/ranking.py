@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from porism.methods.diagnose import NeighborReport, Target, neighbor_report, rate, target_report
+from porism.methods.diagnose import NeighborReport, Target, neighbor_report, rate, shown, target_report
 from porism.methods.message import Standing, message, names
 from porism.methods.utility import Key, Row, Utility, count, row_flags
 from porism.types import Counts, Observation, Problem
@@ -239,18 +239,17 @@ def _warnings(
     found = []
     if target and target.easy:
         found.append(
-            f"{target.share:.0%} of the solver's own attempts at the question answer {target.agreed}: the question may "
-            "be easy for this solver, and utility says little about easy questions"
+            f"{target.share:.0%} of the solver's own attempts at the question answer {shown(target.agreed or '')}: "
+            "the question may be easy for this solver, and utility says little about easy questions"
         )
     found += [
-        f"neighbor {r.id}: most rollouts agree on {r.agreed_answer}, which is not its known answer: check that answer"
+        f"neighbor {r.id}: most rollouts agree on {shown(r.agreed_answer)}, which is not its known answer: "
+        "check that answer"
         for r in reports
         if r.agreed_answer is not None
     ]
     if left_out and left_out.top_changes:
-        found.append(
-            f"who is first depends on single neighbors: it changes without {names(left_out.top_changes)}"
-        )
+        found.append(f"leaving out neighbor {names(left_out.top_changes, 'or')} changes who is first")
     return found
 
 
