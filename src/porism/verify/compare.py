@@ -1,46 +1,251 @@
 """Is this answer the known one? Certain cheap rules first, symbolic comparison only where they end.
 
-`quick` is exact, linear and safe anywhere. `compare` goes on to sympy, may be slow or hang on hostile
-text, and therefore runs in worker processes only. A rule that is not sure says undecided, never wrong.
+`quick` is exact, linear and safe anywhere. `compare` reads both texts, may be slow on hostile ones, and
+therefore runs in worker processes. A rule that is not sure says undecided, never wrong; a wrong that
+deserves a second look says why.
 """
 
 from __future__ import annotations
 
+import re
+
 from porism.types import Verdict
+from porism.verify import agreement, groups
+from porism.verify.equal import Same, proportional
+from porism.verify.lexer import Unreadable
 from porism.verify.normalize import clean, squeeze
 from porism.verify.numbers import literal
+from porism.verify.structures import read
+from porism.verify.syntax import EMPTY, NODES, Listing, Node, Op, Relation, Value
+from porism.verify.words import known_words, plain_words
 
 MAX_LENGTH = 20_000  # longer answers are not read
+_CHOICE = re.compile(r"\(?([A-J])\)?")
+_CHOSEN = re.compile(
+    r"[^\w\\]*(?:(?:option|choice|answer)\s*)?\(?([A-Ja-j])\)?(?=$|[.):,\s])(?!\s*[-+*/^=<>]).*", re.DOTALL
+)
+_ENGINE = re.compile(r"\\(?:i*int|lim|sum|prod|partial|det|frac\s*\{\s*d\s*\})(?![A-Za-z])")
+_WRAPPER = re.compile(r"\\(?:text|mbox|textbf|mathbf|mathrm|bf|textit)\s*\{([^{}]*)\}")
+_SETTLED = frozenset(("integer", "rational", "decimal", "expression"))
 
 
 def quick(answer: str, gold: str, answer_type: str | None = None) -> Verdict | None:
     """The verdict where equal text or two number literals settle it, else None. Never slow."""
-    del answer_type
     if len(answer) > MAX_LENGTH or len(gold) > MAX_LENGTH:
         return Verdict("undecided", "too-long")
     left, right = clean(answer), clean(gold)
     if left and squeeze(left) == squeeze(right):
         return Verdict("correct", "text")
+    if answer_type is not None and answer_type not in _SETTLED:
+        return None
     given, known = literal(left), literal(right)
     if given is None or known is None:
         return None
     if given.value == known.value:
         return Verdict("correct", "number")
-    if given.percent != known.percent:
+    if given.percent != known.percent or given.digits is not None or known.digits is not None:
         return None
-    if given.digits is None and known.digits is None:
-        return Verdict("wrong", "number")
-    return None
+    return Verdict("wrong", "number")
 
 
 def compare(answer: str, gold: str, answer_type: str | None = None) -> Verdict:
-    """The verdict on an answer; undecided where neither exact rules nor symbolic ones are sure."""
+    """The verdict on an answer; undecided where neither exact rules nor symbolic ones are sure.
+
+    answer_type: None or "auto" (the gold decides), integer, rational, expression, decimal or
+    decimal:TOLERANCE (0.01, or 1% of the gold), choice, boolean, string, or the name of a structure.
+    """
+    kind, _, detail = (answer_type or "auto").partition(":")
     verdict = quick(answer, gold, answer_type)
     if verdict is not None:
         return verdict
+    left, right = clean(answer), clean(gold)
+    if not left:
+        return Verdict("undecided", "empty")
+    if kind == "string":
+        return _verdict(_strings(right, left))
+    for rule in (_choices, _words, _asymptotics, groups.agree):
+        found = rule(right, left)
+        if found is not None:
+            return _verdict(found)
+    if kind == "decimal":
+        return _decimals(right, left, detail)
+    return _values(right, left)
+
+
+def _verdict(found: Same, suspicious: str | None = None) -> Verdict:
+    if found.equal is None:
+        return Verdict("undecided", found.rule)
+    if found.equal:
+        return Verdict("correct", found.rule)
+    if found.rule in ("kind", "other name", "other variables", "rounded to too few digits", "words"):
+        suspicious = found.rule
+    return Verdict("wrong", found.rule, suspicious)
+
+
+def _unwrapped(text: str) -> str:
+    return re.sub(r"\s+", " ", _WRAPPER.sub(r"\1", text)).strip(" .")
+
+
+def _strings(gold: str, answer: str) -> Same:
+    left, right = (_unwrapped(text).casefold() for text in (gold, answer))
+    return Same(left == right, "string")
+
+
+def _choices(gold: str, answer: str) -> Same | None:
+    """A letter against a letter, alone or with the text of its option."""
+    known = _CHOICE.fullmatch(_unwrapped(gold))
+    if known is None:
+        return None
+    given = _CHOSEN.fullmatch(_unwrapped(answer))
+    if given is None or (given[1].islower() and len(_unwrapped(answer)) == 1):
+        return None
+    return Same(given[1].upper() == known[1], "choice")
+
+
+def _words(gold: str, answer: str) -> Same | None:
+    """Golds or answers that are words: known ones by meaning, others by spelling."""
+    left, right = plain_words(gold), plain_words(answer)
+    meanings = [known_words(left) if left else None, known_words(right) if right else None]
+    if all(meanings):
+        return Same(meanings[0] == meanings[1], "words")
+    if "empty" in meanings:
+        return _against_empty(answer if meanings[0] else gold)
+    if not left or not right or len(left) < 2 or len(right) < 2:
+        if meanings[0] or (meanings[1] and literal(gold) is not None):
+            return Same(False, "words")
+        if right and len(right) > 3 and literal(gold) is not None and not _readable(answer):
+            return Same(False, "words")
+        return None
+    if left == right:
+        return Same(True, "words")
+    if _readable(gold) or _readable(answer):
+        return None
+    if meanings[0] and right.split()[0].strip(",") in ("yes", "no", "true", "false"):
+        return Same(known_words(right.split()[0].strip(",")) == meanings[0], "words")
+    pieces = set(left.split()), set(right.split())
+    return Same(None if pieces[0] & pieces[1] else False, "words")
+
+
+def _against_empty(other: str) -> Same:
+    try:
+        value = read(other)[0]
+    except Unreadable:
+        return Same(None, "words")
+    return Same(value == EMPTY, "empty set")
+
+
+def _readable(text: str) -> bool:
+    try:
+        read(text)
+    except Unreadable:
+        return False
+    return True
+
+
+def _asymptotics(gold: str, answer: str) -> Same | None:
+    """O(n log n): the same class, and rates that differ by a constant factor."""
+    left, right = groups.growth(gold), groups.growth(answer)
+    if left is None or right is None or (left[0] in "Oo" and left[1].isdigit()):
+        return None
+    if left[0] != right[0]:
+        return Same(None, "growth")
+    try:
+        rates = [read(side[1])[0] for side in (left, right)]
+    except Unreadable:
+        return None
+    if not isinstance(rates[0], NODES) or not isinstance(rates[1], NODES):
+        return None
+    found, _ = proportional(rates[0], rates[1])
+    if found.equal:
+        return Same(True, "growth")
+    return Same(
+        False if _monomial(rates[0]) and _monomial(rates[1]) and found.equal is False else None, "growth"
+    )
+
+
+def _monomial(node: Node) -> bool:
+    return not (isinstance(node, Op) and node.head in ("add", "sub", "pm", "mp"))
+
+
+def _decimals(gold: str, answer: str, detail: str) -> Verdict:
+    """A number within a stated tolerance: absolute, or of the gold's size with a percent sign."""
+    from porism.verify.numeric import Evaluation, NotNumeric
+    from porism.verify.scalars import decimal
+
+    try:
+        known, given = (_number(read(text)[0]) for text in (gold, answer))
+        a, b = (Evaluation({}, 60).value(node) for node in (known, given))
+    except (Unreadable, NotNumeric, ArithmeticError, ValueError, TypeError):
+        return _values(gold, answer)
+    bound = literal(detail) if detail else None
+    written = decimal(known)
+    if bound is not None:
+        width = abs(a) * bound.value.numerator / bound.value.denominator if bound.percent else (
+            bound.value.numerator / (b * 0 + bound.value.denominator)
+        )  # fmt: skip
+    elif written is not None:
+        width = (a * 0 + 10) ** -written.places / 2
+    else:
+        return _values(gold, answer)
+    near = abs(a - b) <= width * (1 + (a * 0 + 10) ** -40)
+    return Verdict("correct" if near else "wrong", "tolerance")
+
+
+def _number(value: Value) -> Node:
+    value = value.sides[-1] if isinstance(value, Relation) else value
+    if not isinstance(value, NODES):
+        raise Unreadable("not a number")
+    return value
+
+
+def _values(gold: str, answer: str) -> Verdict:
+    try:
+        known, twofold = read(gold)
+    except Unreadable:
+        return _unread(gold, answer)
+    try:
+        given, doubtful = read(answer)
+    except Unreadable:
+        return _unread(gold, answer)
+    found = agreement.agree(known, given)
+    if isinstance(known, Listing) and found.equal is False and re.search(r"\d,\d{3}", answer):
+        found = _regrouped(answer, known, found)
+    if twofold or doubtful:
+        other = agreement.agree(read(gold, tight=True)[0], read(answer, tight=True)[0])
+        if other.equal != found.equal:
+            return Verdict("undecided", "two readings")
+    if found.equal is None and found.rule == "unknown":
+        return _symbolic(gold, answer, found.rule)
+    return _verdict(found)
+
+
+def _regrouped(answer: str, known: Value, found: Same) -> Same:
+    """1,234,567 for a gold list: three numbers, should that fit."""
+    try:
+        other = agreement.agree(known, read(answer.replace(",", ", "))[0])
+    except Unreadable:
+        return found
+    return other if other.equal else found
+
+
+def _unread(gold: str, answer: str) -> Verdict:
+    if literal(gold) is not None and not re.search(r"[\d\\]", answer) and len(answer) > 3:
+        return Verdict("wrong", "words", "words")
+    return _symbolic(gold, answer, "unreadable")
+
+
+def _symbolic(gold: str, answer: str, rule: str) -> Verdict:
+    """What a symbolic engine says of integrals, limits and series, which are not read here."""
+    from porism.verify.guards import hostile
+
+    if reason := hostile(answer) or hostile(gold):
+        return Verdict("undecided", reason)
     from porism.verify.symbolic import symbolic
 
-    return symbolic(clean(answer), clean(gold))
+    if not _ENGINE.search(answer) and not _ENGINE.search(gold):
+        return Verdict("undecided", rule)
+    verdict = symbolic(answer, gold)
+    return verdict if verdict.kind != "undecided" else Verdict("undecided", rule)
 
 
 __all__ = ["MAX_LENGTH", "compare", "quick"]

@@ -38,7 +38,7 @@ _VULGAR = {
 }
 _RUN = re.compile(f"[{''.join(_RAISED)}]+|[{''.join(_LOWERED)}]+|[{''.join(_VULGAR)}]")
 _SPACES = re.compile(
-    r"\\[,!;:> ]|\\(?:thinspace|displaystyle|textstyle|limits|nolimits|strut)(?![A-Za-z])|[~\s]+"
+    r"(\\\\)|\\[,!;:> ]|\\(?:thinspace|displaystyle|textstyle|limits|nolimits|strut)(?![A-Za-z])|[~\s]+"
 )
 _SIZES = re.compile(r"\\(?:left|right|middle|[bB]igg?[lrm]?)(?![A-Za-z])\s*(\.(?![0-9]))?")
 _WORDS = [
@@ -55,7 +55,7 @@ _WORDS = [
     (re.compile(r"\^\s*\{?\s*(?:\\circ|\\degree|o)\s*\}?(?![A-Za-z])|\\degrees?(?![A-Za-z])"), r"^\\circ "),
     (re.compile(r"(?<=\d)\{,\}(?=\d)"), ""),
     (re.compile(r"\\%"), "%"),
-    (re.compile(r"\\[()\[\]]|\\\$|\$|`"), " "),
+    (re.compile(r"(?<!\\)\\[()\[\]]|\\\$|\$|`"), " "),
 ]
 _BOX = re.compile(r"\s*\\(?:boxed|fbox)\s*\{")
 _JOINT = re.compile(r" ?([^\w\\ ]) ?|(?<=[A-Za-z\d]) (?=\\)|(?<![A-Za-z\d]) ")
@@ -115,7 +115,7 @@ def clean(text: str) -> str:
         text = pattern.sub(by, text)
     text = re.sub(r"(?<=\d)(?:\\[,!; ])+(?=\d{3}(?!\d))", "", text)
     text = re.sub(r"(?<=\d),(?:\\[,!; ]\s*)+(?=\d{3}(?!\d))", ",", text)
-    text = _SPACES.sub(" ", text).strip()
+    text = _SPACES.sub(lambda match: match[1] or " ", text).strip()
     return text.rstrip(" .,;:") if not text.endswith(("...", r"\.")) else text
 
 

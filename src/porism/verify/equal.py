@@ -1,0 +1,214 @@
+"""Are two expressions the same function? Yes, no, or unknown, with the rule that says so.
+
+Exact first: equal trees, rational values, rational functions modulo primes. Then numbers at fixed points
+in high precision, where the domain counts: points at which both sides are real decide, a difference that
+shows only at negative or fractional points is unknown, since the writer may have meant n > 0 or integers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from porism.verify.exact import FIELDS, NotExact, Undefined, rational, residue
+from porism.verify.syntax import Node, Num, Op, Sym, names, walk
+
+
+class Same(NamedTuple):
+    """equal is None when unknown."""
+
+    equal: bool | None
+    rule: str
+
+
+_COUNTERS = frozenset("nmkjlNMK")
+_POINTS = (
+    Fraction(17, 7), Fraction(5, 11), Fraction(23, 19), Fraction(29, 13), Fraction(3, 17), Fraction(41, 31),
+    Fraction(13, 5), Fraction(37, 43), Fraction(53, 23), Fraction(7, 29),
+)  # fmt: skip
+_SPREAD = 7
+DIGITS = 60
+
+
+def same(left: Node, right: Node) -> Same:
+    """Whether two expressions are equal as functions of their variables."""
+    if left == right:
+        return Same(True, "identical")
+    free = sorted(names(left) | names(right))
+    if not free:
+        exact = _constants(left, right)
+        if exact is not None:
+            return exact
+    exact = _residues(left, right, free)
+    return exact if exact is not None else _numbers(left, right, free)
+
+
+def _constants(left: Node, right: Node) -> Same | None:
+    try:
+        known = rational(left)
+        return Same(known == rational(right), "exact")
+    except NotExact:
+        return None
+    except Undefined:  # a number is not what has no value
+        return Same(False, "undefined")
+
+
+def _residues(left: Node, right: Node, free: list[str]) -> Same | None:
+    try:
+        for field in FIELDS:
+            prime = field[0]
+            point = {name: pow(3, 1000 + 7 * at, prime) for at, name in enumerate(free)}
+            if residue(left, point, field) != residue(right, point, field):
+                return Same(False, "exact")
+    except NotExact:
+        return None
+    except Undefined:
+        return Same(None, "undefined")
+    return Same(True, "exact")
+
+
+def _numbers(left: Node, right: Node, free: list[str]) -> Same:
+    """Both readings of what has two (odd roots, log): equal under one is equal."""
+    first = _evaluated(left, right, free, real_roots=True, log_base=0)
+    if first[0].equal or first[0].rule == "unknown":
+        return first[0]
+    if first[1]:
+        other = _evaluated(left, right, free, real_roots=False, log_base=0)[0]
+        if other.equal:
+            return other
+    if any(isinstance(item, Op) and item.head == "log" and len(item.args) == 1 for item in _all(left, right)):
+        other = _evaluated(left, right, free, real_roots=True, log_base=10)[0]
+        if other.equal:
+            return other
+    return first[0]
+
+
+def _all(*nodes: Node) -> itertools.chain[Node]:
+    return itertools.chain.from_iterable(walk(node) for node in nodes)
+
+
+def _evaluated(
+    left: Node, right: Node, free: list[str], *, real_roots: bool, log_base: int
+) -> tuple[Same, bool]:
+    """The decision from points, and whether a root with two readings was met."""
+    from porism.verify.numeric import Evaluation, NeedsIntegers, NotNumeric
+
+    branched = False
+
+    def at(point: dict[str, Fraction], digits: int = DIGITS) -> tuple[bool, bool, bool] | None:
+        """Whether the sides agree, and whether each is real, at a point; None where one is undefined."""
+        nonlocal branched
+        sides = [Evaluation(dict(point), digits, real_roots=real_roots, log_base=log_base) for _ in range(2)]
+        try:
+            a, b = (side.value(node) for side, node in zip(sides, (left, right), strict=True))
+        except (Undefined, ValueError, ZeroDivisionError):
+            return None
+        branched |= sides[0].branched or sides[1].branched
+        span = max(side.decades for side in sides)
+        if span * 3 + DIGITS > digits:
+            if span > 1500:
+                raise NotNumeric("span")
+            return at(point, span * 3 + DIGITS + 10)
+        top = max(side.top for side in sides)
+        ctx = sides[0].ctx
+        if not (ctx.isfinite(a) and ctx.isfinite(b)):
+            return None
+        return bool(abs(a - b) <= top * ctx.mpf(10) ** (20 - digits)), sides[0].real, sides[1].real
+
+    try:
+        return _decide(at, free), branched
+    except NeedsIntegers:
+        pass
+    except (NotNumeric, OverflowError, TypeError) as reason:
+        return Same(None, "unknown" if not isinstance(reason, OverflowError) else "size"), branched
+    try:
+        steps = (2, 3, 4, 5, 6, 9, 12)
+        found = [at({name: Fraction(step + 2 * place) for place, name in enumerate(free)}) for step in steps]
+    except (NotNumeric, OverflowError, TypeError):
+        return Same(None, "unknown"), branched
+    seen = [item[0] for item in found if item is not None]
+    if len(seen) < 5:
+        return Same(None, "undefined"), branched
+    return Same(all(seen), "integers"), branched
+
+
+def _decide(at: Any, free: list[str]) -> Same:
+    if not free:
+        found = at({})
+        if found is None:
+            return Same(None, "undefined")
+        return Same(found[0], "numeric")
+    positive = [at(_point(free, step, ())) for step in range(6)]
+    signs = list(itertools.product((1, -1), repeat=min(len(free), 3)))[1:]
+    mixed = [at(_point(free, step, sign)) for step, sign in enumerate(signs * 2)][:8]
+    seen = [item for item in positive + mixed if item is not None]
+    if len(seen) < 3:
+        return Same(None, "undefined")
+    both = [item for item in seen if item[1] and item[2]]
+    if len(both) < 3:
+        both = seen
+    if all(item[0] for item in both):
+        narrower = any(item[1] and not item[2] for item in seen)
+        return Same(None, "domain") if narrower else Same(True, "numeric")
+    here = [item for item in positive if item is not None and item in both]
+    if here and all(item[0] for item in here):
+        return Same(None, "equal for positive values only")
+    if set(free) <= _COUNTERS:
+        whole = [
+            at({name: Fraction(step + 3 * index) for index, name in enumerate(free)}) for step in range(1, 8)
+        ]
+        if any(whole) and all(item is None or item[0] for item in whole):
+            return Same(None, "equal at integers only")
+    return Same(False, "numeric")
+
+
+def _point(free: list[str], step: int, sign: tuple[int, ...]) -> dict[str, Fraction]:
+    size = len(_POINTS)
+    point = {}
+    for at, name in enumerate(free):
+        value = _POINTS[(step + _SPREAD * at) % size] + Fraction(at // size)
+        point[name] = value * sign[at % len(sign)] if sign else value
+    return point
+
+
+def zero(node: Node) -> Same:
+    """Whether an expression vanishes identically."""
+    return same(node, Num(Fraction(0)))
+
+
+def proportional(left: Node, right: Node) -> tuple[Same, int]:
+    """Whether left = c right for a nonzero constant c, and the sign of c (0 when unknown)."""
+    free = sorted(names(left) | names(right))
+    if not free:
+        return Same(None, "constants"), 0
+    base = _point(free, 1, ())
+    there = {name: Num(value) for name, value in base.items()}
+    a, b = substitute(left, there), substitute(right, there)
+    if zero(a).equal is not False or zero(b).equal is not False:
+        both = zero(left).equal and zero(right).equal
+        return Same(True if both else None, "degenerate"), 0
+    result = same(Op("mul", (left, b)), Op("mul", (right, a)))
+    return result, _sign(a) * _sign(b)
+
+
+def _sign(node: Node) -> int:
+    from porism.verify.numeric import Evaluation, NotNumeric
+
+    try:
+        value = Evaluation({}, 30).value(node)
+    except (NotNumeric, Undefined, ValueError, ZeroDivisionError, OverflowError, TypeError):
+        return 0
+    return 0 if value.imag != 0 else (1 if value.real > 0 else -1)
+
+
+def substitute(node: Node, by: dict[str, Num]) -> Node:
+    """The expression with numbers for names."""
+    if isinstance(node, Sym):
+        return by.get(node.name, node)
+    if isinstance(node, Op):
+        return Op(node.head, tuple(substitute(arg, by) for arg in node.args))
+    return node
+
+
+__all__ = ["Same", "proportional", "same", "substitute", "zero"]

@@ -1,0 +1,114 @@
+r"""Names of groups and growth rates: \mathbb{Z}/2 \times C_3, S_3, O(n \log n).
+
+Abelian groups are compared by their invariants, so Z/6 is Z/2 x Z/3 and Z/4 is not (Z/2)^2. Of the others
+only equal names are equal; different orders, or abelian and not, prove a difference.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+from porism.verify.equal import Same
+
+_CYCLIC = re.compile(
+    r"(?:\\mathbb\{Z\}|\\mathbf\{Z\}|Z|\\Z)(?:/\(?(\d{1,9})(?:\\mathbb\{Z\}|\\mathbf\{Z\}|Z)?\)?|_\{?(\d{1,9})\}?)?"
+    r"|(?:C|\\mathrm\{C\})_\{?(\d{1,9})\}?"
+)
+_NAMED = re.compile(r"(?:\\mathrm\{)?(S|A|D|Q|Dic)\}?_\{?(\d{1,6})\}?")
+_FACTOR = re.compile(r"\\times|\\oplus|\\otimes")
+_POWER = re.compile(r"(.*?)\^(?:\{(\d{1,3})\}|(\d))")
+_GROWTH = re.compile(r"(?:\\mathcal\{O\}|\\mathrm\{O\}|\\Theta|\\Omega|Theta|Omega|O|o)\((.*)\)", re.DOTALL)
+
+
+def growth(text: str) -> tuple[str, str] | None:
+    """The class (O, Theta, Omega, o) and the rate of an asymptotic bound."""
+    match = _GROWTH.fullmatch(text.strip())
+    if match is None:
+        return None
+    head = re.sub(r"\\mathcal|\\mathrm|[\\{}]", "", text[: match.start(1) - 1]).strip()
+    return head, match[1]
+
+
+def invariants(text: str) -> tuple[int, tuple[int, ...], tuple[str, ...]] | None:
+    """Free rank, prime powers, and the names of other factors; None when the text is not a group."""
+    text = re.sub(r"\s+", "", text)
+    if not re.search(r"\\mathbb\{Z\}|\\mathbf\{Z\}|[CSADZQ]_", text):
+        return None
+    rank, powers, named = 0, Counter[int](), Counter[str]()
+    for factor, times in map(_power, _FACTOR.split(text)):
+        if match := _CYCLIC.fullmatch(factor):
+            digits = next((part for part in match.groups() if part), None)
+            if digits is None:
+                rank += times
+            else:
+                powers.update({power: count * times for power, count in _prime_powers(int(digits)).items()})
+        elif match := _NAMED.fullmatch(factor):
+            family, size = match[1], int(match[2])
+            if (family, size) in (("S", 2), ("A", 3)):
+                powers[size] += times
+            elif (family, size) not in (("S", 1), ("A", 1), ("A", 2)):
+                named[f"{family}_{size}"] += times
+        else:
+            return None
+    return rank, tuple(sorted(powers.elements())), tuple(sorted(named.elements()))
+
+
+def _power(factor: str) -> tuple[str, int]:
+    times = 1
+    if match := _POWER.fullmatch(factor):
+        factor, times = match[1], int(match[2] or match[3])
+    return (factor[1:-1] if factor[:1] == "(" and factor[-1:] == ")" else factor), times
+
+
+def _prime_powers(n: int) -> Counter[int]:
+    found: Counter[int] = Counter()
+    prime = 2
+    while n > 1:
+        if prime * prime > n:
+            prime = n
+        power = 1
+        while n % prime == 0:
+            n //= prime
+            power *= prime
+        if power > 1:
+            found[power] += 1
+        prime += 1
+    return found
+
+
+def _order(name: str) -> int | None:
+    family, _, digits = name.partition("_")
+    size = int(digits)
+    if family in "SA" and size <= 100:
+        return math.factorial(size) // (2 if family == "A" else 1)
+    return size if family == "Q" else None  # D_n has n or 2n elements, by author
+
+
+def agree(gold: str, answer: str) -> Same | None:
+    """Whether two names mean the same group; None when either is not a group's name."""
+    left, right = invariants(gold), invariants(answer)
+    if left is None or right is None:
+        return None
+    if left == right:
+        return Same(True, "group")
+    if not left[2] and not right[2]:
+        return Same(False, "group")
+    orders = []
+    for rank, powers, named in (left, right):
+        sizes = [_order(name) for name in named]
+        known = rank == 0 and all(size is not None for size in sizes)
+        orders.append(math.prod([*powers, *(size for size in sizes if size)]) if known else None)
+    if None not in orders and orders[0] != orders[1]:
+        return Same(False, "group")
+    families = [tuple(name.partition("_")[0] for name in side[2]) for side in (left, right)]
+    if families[0] == families[1] and left[:2] == right[:2]:
+        return Same(False, "group")
+    small = re.compile(r"D_[12]|Dic_1|Q_[1-4]")
+    if bool(left[2]) != bool(right[2]) and not any(map(small.fullmatch, left[2] + right[2])):
+        return Same(False, "group")
+    return Same(None, "group")
+
+
+__all__ = ["agree", "growth", "invariants"]

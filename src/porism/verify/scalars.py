@@ -1,0 +1,150 @@
+"""Two expressions as answers: what a percent sign, a degree sign, a decimal point may mean.
+
+A sign that the gold has may be dropped (28% and 28, 90 degrees and 90), and either may be written as the
+number it is (50% and 1/2). A decimal is exact against a gold that has a finite decimal; against any other
+it must be the gold rounded or cut to at least DIGITS significant digits. Fewer digits are not the value.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from porism.verify.equal import Same, same
+from porism.verify.exact import NotExact, Undefined, rational
+from porism.verify.magnitude import differ
+from porism.verify.syntax import INFINITY, PI, Node, Num, Op, names, walk
+
+DIGITS = 6
+_ANGLES = frozenset(("sin", "cos", "tan", "cot", "sec", "csc"))
+
+
+def has(node: Node, head: str) -> bool:
+    return any(isinstance(item, Op) and item.head == head for item in walk(node))
+
+
+def rewritten(node: Node, *, percent: bool, radians: bool) -> Node:
+    """Without degree signs, and without percent signs where `percent` is False; angles inside sines are radians."""
+    if not isinstance(node, Op):
+        return node
+    inside = radians or node.head in _ANGLES
+    args = tuple(rewritten(arg, percent=percent, radians=inside) for arg in node.args)
+    if node.head == "degree":
+        return Op("div", (Op("mul", (args[0], PI)), Num(Fraction(180)))) if radians else args[0]
+    if node.head == "percent" and not percent:
+        return args[0]
+    return Op(node.head, args)
+
+
+def signed_infinity(node: Node) -> int:
+    """1 or -1 for an infinite value, 0 for any other."""
+    if node == INFINITY:
+        return 1
+    if isinstance(node, Op) and node.head == "neg":
+        return -signed_infinity(node.args[0])
+    return 0
+
+
+def agree(gold: Node, answer: Node) -> Same:
+    """Whether an answer is the gold's value."""
+    ends = signed_infinity(gold), signed_infinity(answer)
+    if any(ends):
+        return Same(ends[0] == ends[1], "infinity")
+    if any(item == INFINITY for node in (gold, answer) for item in walk(node)):
+        return Same(None, "infinity")
+    if has(gold, "base") or has(answer, "base"):
+        return _bases(gold, answer)
+    exact = _compare(gold, answer, percent=True, radians=False)
+    if exact.equal:
+        return exact
+    readings = []
+    degrees = has(gold, "degree"), has(answer, "degree")
+    if degrees[0] != degrees[1]:
+        readings.append(_compare(gold, answer, percent=True, radians=True))
+    percents = has(gold, "percent"), has(answer, "percent")
+    if percents[0] != percents[1]:
+        dropped = _compare(gold, answer, percent=False, radians=False)
+        if dropped.equal and percents[1] and _small(gold):
+            dropped = Same(None, "percent")
+        readings.append(dropped)
+    for reading in readings:
+        if reading.equal is not False:
+            return reading
+    return exact
+
+
+def _small(gold: Node) -> bool:
+    """A gold between 0 and 1: there a percent sign in the answer is rather a change of value."""
+    try:
+        return abs(rational(gold)) <= 1
+    except (NotExact, Undefined):
+        return True
+
+
+def _bases(gold: Node, answer: Node) -> Same:
+    if all(isinstance(node, Op) and node.head == "base" for node in (gold, answer)):
+        assert isinstance(gold, Op)
+        assert isinstance(answer, Op)
+        if gold.args[1] == answer.args[1]:
+            return Same(gold.args[0] == answer.args[0], "base")
+    found = same(gold, answer)
+    return Same(None, "base") if found.equal or not has(answer, "base") else found
+
+
+def _compare(gold: Node, answer: Node, *, percent: bool, radians: bool) -> Same:
+    left, right = (rewritten(node, percent=percent, radians=radians) for node in (gold, answer))
+    found = same(left, right)
+    if found.equal or names(left) or names(right):
+        return found
+    if found.equal is None:
+        return Same(False, "magnitude") if differ(left, right) else found
+    written = decimal(right)
+    if written is not None:
+        return _rounded(left, right, written, found)
+    known = decimal(left)
+    if known is not None and _near(right, left, known.places):
+        return Same(None, "gold is a rounding of the answer")
+    return found
+
+
+def decimal(node: Node) -> Num | None:
+    """The literal of a value that is one decimal number, signed or a percentage."""
+    while isinstance(node, Op) and node.head in ("neg", "percent"):
+        node = node.args[0]
+    return node if isinstance(node, Num) and node.digits is not None else None
+
+
+def _rounded(gold: Node, answer: Node, written: Num, found: Same) -> Same:
+    """A decimal answer that is not exactly the gold: its rounding to enough digits, or another number."""
+    try:
+        value = rational(gold)
+        if _terminates(value.denominator):
+            return found
+    except (NotExact, Undefined):
+        pass
+    places = written.places + (2 if has(answer, "percent") else 0)
+    if not _near(gold, answer, places):
+        return found
+    enough = written.digits is not None and written.digits >= DIGITS
+    return Same(True, "rounded") if enough else Same(False, "rounded to too few digits")
+
+
+def _terminates(denominator: int) -> bool:
+    for prime in (2, 5):
+        while denominator % prime == 0:
+            denominator //= prime
+    return denominator == 1
+
+
+def _near(exact: Node, rounded: Node, places: int) -> bool:
+    """Whether a value rounds, or is cut, to a decimal with that many places."""
+    from porism.verify.numeric import Evaluation, NotNumeric
+
+    try:
+        evaluation = Evaluation({}, 80)
+        a, b = evaluation.value(exact), evaluation.value(rounded)
+    except (NotNumeric, NotExact, Undefined, ValueError, ZeroDivisionError, OverflowError, TypeError):
+        return False
+    return bool(abs(a - b) < evaluation.ctx.mpf(10) ** -places)
+
+
+__all__ = ["agree", "decimal", "has", "rewritten", "signed_infinity"]

@@ -1,0 +1,328 @@
+r"""Cleaned text to a Value: lists, tuples, sets, intervals, relations, congruences, matrices, measures.
+
+What stands between brackets or commas is read by structure first, and the expressions inside by
+expressions.py. A text outside the grammar raises Unreadable and is left to other rules.
+"""
+
+from __future__ import annotations
+
+import re
+
+from porism.verify.expressions import END, Expressions, as_node, whole
+from porism.verify.lexer import Token, Unreadable, tokens
+from porism.verify.syntax import (
+    EMPTY,
+    NODES,
+    Combined,
+    Congruence,
+    Domain,
+    Interval,
+    Listing,
+    Matrix,
+    Measured,
+    Node,
+    Op,
+    Ratio,
+    Relation,
+    Sym,
+    Value,
+)
+
+_RELATIONS = frozenset(("=", "<", ">", "<=", ">=", "!=", "in", "notin", "~", "equiv", "subset"))
+_SETS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
+_SEPARATORS = frozenset((",", ";", "and", "or", "newline"))
+_MATRIX = re.compile(r"[pbBvV]?(?:small)?matrix|array")
+_CUP = re.compile(r"(?<=[)\]}])\s*U\s*(?=[(\[{\\])")
+_TAIL = re.compile(
+    r"[,;]?\s*(?:\\(?:text|mbox)\s*\{\s*)?\b(?:where|for (?:all|any|some|every|each)|with)\b.*|[,;]?\s*\\forall.*",
+    re.DOTALL,
+)
+
+
+class _Reader(Expressions):
+    """Structures over expressions."""
+
+    def top(self) -> Value:
+        value = self.items_until(END.kind)
+        if self.peek() is not END:
+            raise Unreadable(self.peek().text)
+        return value
+
+    def items_until(self, *close: str) -> Value:
+        """One item, or several as a bare list or a combination of conditions."""
+        found: list[Value] = []
+        joints: list[str] = []
+        while self.peek().kind in (";", ","):  # a leading quad
+            self.at += 1
+        while self.peek().kind not in close:
+            found.append(self.item())
+            joint = ""
+            while self.peek().kind in _SEPARATORS:
+                joint = self.peek().kind if joint in ("", ",", ";", "newline") else joint
+                self.at += 1
+            if joint:
+                joints.append(joint)
+            elif self.peek().kind not in close:
+                raise Unreadable(self.peek().text or "the end")
+        if not found:
+            raise Unreadable("nothing")
+        return _joined(found, joints)
+
+    def item(self) -> Value:
+        self.depth = 0 if self.depth < 0 else self.depth
+        if named := self.applied():
+            left: Value = named
+        else:
+            left = self.set_expression()
+        sides, ops = [left], []
+        while (token := self.take(*_RELATIONS)) is not None:
+            ops.append(token.kind)
+            sides.append(self.set_expression())
+        modulus = self.modulus()
+        if modulus is not None:
+            return _congruence(sides, ops, modulus)
+        if not ops:
+            return left
+        if "equiv" in ops:
+            last = sides[-1]
+            if isinstance(last, Op) and last.head == "mod" and len(sides) == 2:
+                return Congruence(as_node(sides[0]), (last.args[0],), last.args[1])
+        return Relation(tuple(ops), tuple(sides))
+
+    def applied(self) -> Node | None:
+        """f(x) or f(x, y) before an equals sign: a function's name and its variables."""
+        ahead = 2
+        if self.peek().kind != "name" or self.peek(1).kind != "(":
+            return None
+        while self.peek(ahead).kind == "name" and self.peek(ahead + 1).kind == ",":
+            ahead += 2
+        if (
+            self.peek(ahead).kind != "name"
+            or self.peek(ahead + 1).kind != ")"
+            or self.peek(ahead + 2).kind != "="
+        ):
+            return None
+        parts = [self.peek(at) for at in range(ahead + 1)]
+        self.at += ahead + 2
+        return Op("apply", tuple(Sym(part.text) for part in parts if part.kind == "name"))
+
+    def modulus(self) -> Node | None:
+        if self.take("pmod"):
+            return as_node(self.braces()) if self.peek().kind == "{" else as_node(self.atom())
+        if self.peek().kind == "(" and self.peek(1).kind == "mod":
+            self.at += 2
+            body = self.node()
+            self.need(")")
+            return body
+        return None
+
+    def set_expression(self) -> Value:
+        left = self.measured()
+        while (token := self.take(*_SETS)) is not None:
+            left = Combined(_SETS[token.kind], (left, self.measured()))
+        return left
+
+    def measured(self) -> Value:
+        """An expression with what follows it: a unit, a noun, or the other parts of a ratio."""
+        if self.peek().kind == "emptyset":
+            self.at += 1
+            return EMPTY
+        if self.peek().kind == "mathbb" or self.peek().kind == "not":
+            return self.domain()
+        start = self.at
+        value = self.expression()
+        if self.peek().kind == ":" and isinstance(value, NODES):
+            return self.ratio(value, self.items[start])
+        words = []
+        while (token := self.take("text")) is not None:
+            words.append(token.text)
+            if self.peek().kind == "^":
+                self.at += 1
+                words.append(f"^{whole(as_node(self.exponent()))}")
+            if self.peek().kind == "/" and self.peek(1).kind == "text":
+                self.at += 1
+                words.append("/")
+        if words and not isinstance(value, NODES):
+            raise Unreadable("words after a structure")
+        return Measured(value, " ".join(words)) if words else value
+
+    def ratio(self, first: Node, token: Token) -> Value:
+        parts, pieces = [first], [token]
+        while self.take(":"):
+            pieces.append(self.peek())
+            parts.append(self.node(20))
+        clock = len(parts) in (2, 3) and all(
+            piece.kind == "num" and len(piece.text) == 2 for piece in pieces[1:]
+        )
+        clock = clock and token.kind == "num" and len(token.text) <= 2
+        self.take("text")
+        return Ratio(tuple(parts), clock)
+
+    def domain(self) -> Value:
+        self.need("mathbb")
+        token = self.take("name") or (self.take("{") and self.need("name"))
+        if token is None or token.text not in "RQZNC":
+            raise Unreadable("a blackboard letter")
+        self.take("}")
+        if self.peek().kind in ("^", "/", "_", "*"):
+            raise Unreadable("a structure over a number set")
+        return Domain(token.text)
+
+    def group(self) -> Value:
+        token = self.peek()
+        if token.kind == "begin":
+            return self.matrix()
+        if token.kind not in ("(", "[", "\\{", "langle"):
+            raise Unreadable(token.text or "the end")
+        self.at += 1
+        if token.kind == "\\{":
+            return self.set_braces("\\}")
+        closes = (")", "]") if token.kind in "([" else ("rangle",)
+        bars, self.bars = self.bars, 0
+        depth, self.depth = self.depth, self.depth + 1
+        if self.depth > 60:
+            raise Unreadable("nesting")
+        value = self.items_until(*closes)
+        self.bars, self.depth = bars, depth
+        close = self.peek().kind
+        self.at += 1
+        items = value.items if isinstance(value, Listing) and value.kind == "list" else None
+        if (token.kind, close) in (("(", "]"), ("[", ")")):
+            if items is None or len(items) != 2:
+                raise Unreadable("half-open brackets")
+            return Interval(as_node(items[0]), as_node(items[1]), token.kind == "[", close == "]")
+        if items is None:
+            return (
+                Listing("bracket", (value,)) if token.kind == "[" and not isinstance(value, NODES) else value
+            )
+        return Listing("bracket" if token.kind == "[" else "tuple", items)
+
+    def set_braces(self, close: str) -> Value:
+        if self.take(close):
+            return EMPTY
+        bars, self.bars = self.bars, 0
+        value = self.items_until(close, "|", ":")
+        if self.take("|", ":"):
+            condition = self.items_until(close)
+            self.need(close)
+            self.bars = bars
+            return _builder(value, condition)
+        self.need(close)
+        self.bars = bars
+        if isinstance(value, Listing) and value.kind == "list":
+            return Listing("set", value.items)
+        return Listing("set", (value,))
+
+    def braces(self) -> Value:
+        """A LaTeX group; also a set whose braces were written without a backslash."""
+        start = self.at
+        if self.peek(1).kind == "}":
+            self.at += 2
+            return EMPTY
+        try:
+            return super().braces()
+        except Unreadable:
+            if start != 0:
+                raise
+            self.at, self.depth = start + 1, 0
+            return self.set_braces("}")
+
+    def matrix(self) -> Value:
+        self.need("begin")
+        name = self.environment()
+        if not _MATRIX.fullmatch(name):
+            raise Unreadable(name)
+        if name == "array":
+            self.environment()
+        rows: list[tuple[Value, ...]] = []
+        row: list[Value] = []
+        while True:
+            row.append(self.expression())
+            if self.take("&"):
+                continue
+            rows.append(tuple(row))
+            row = []
+            ended = self.take("newline", "end")
+            if ended is None:
+                raise Unreadable(self.peek().text or "the end")
+            if ended.kind == "end" or self.take("end"):
+                break
+        self.environment()
+        if len({len(row) for row in rows}) != 1:
+            raise Unreadable("a ragged matrix")
+        matrix = Matrix(tuple(rows))
+        if name[0] in "vV":
+            raise Unreadable("a determinant")
+        return matrix
+
+    def environment(self) -> str:
+        self.need("{")
+        name = ""
+        while not self.take("}"):
+            if self.peek() is END:
+                raise Unreadable("the end")
+            name += self.peek().text
+            self.at += 1
+        return name
+
+
+def _joined(found: list[Value], joints: list[str]) -> Value:
+    last = found[-1]
+    if isinstance(last, Congruence) and len(found) > 1:
+        return _residues(found, last)
+    if len(found) == 1:
+        return found[0]
+    parameters = [item for item in found if isinstance(item, Relation) and item.ops == ("in",) and item.sides[1] in
+                  (Domain("Z"), Domain("N"))]  # fmt: skip
+    if parameters and len(parameters) < len(found):
+        found = [item for item in found if item not in parameters]
+        if len(found) == 1:
+            return found[0]
+    conditions = [item for item in found if isinstance(item, Relation) and item.ops != ("=",)]
+    if len(conditions) == len(found):
+        return Combined("or" if "or" in joints else "and", tuple(found))
+    return Listing("list", tuple(found))
+
+
+def _congruence(sides: list[Value], ops: list[str], modulus: Node) -> Congruence:
+    if len(sides) == 1:
+        return Congruence(None, (as_node(sides[0]),), modulus)
+    if len(sides) != 2 or ops[0] not in ("equiv", "="):
+        raise Unreadable("a chain of congruences")
+    return Congruence(as_node(sides[0]), (as_node(sides[1]),), modulus)
+
+
+def _residues(found: list[Value], last: Congruence) -> Value:
+    """x = 1, 3 (mod 4), or several whole congruences in the same name and modulus."""
+    name, residues = last.name, []
+    for item in found[:-1]:
+        if isinstance(item, Relation) and item.ops in (("equiv",), ("=",)) and last.name is None:
+            name = as_node(item.sides[0])
+            residues.append(as_node(item.sides[1]))
+        elif isinstance(item, Congruence) and item.modulus == last.modulus and item.name in (name, last.name):
+            residues += item.residues
+        elif isinstance(item, NODES):
+            residues.append(item)
+        else:
+            raise Unreadable("congruences")
+    return Congruence(name, (*residues, *last.residues), last.modulus)
+
+
+def _builder(value: Value, condition: Value) -> Value:
+    """{x : condition} or {x in R : condition} as the condition."""
+    if isinstance(value, Relation) and value.ops == ("in",) and value.sides[1] == Domain("R"):
+        value = value.sides[0]
+    if isinstance(value, Sym) and isinstance(condition, Relation | Combined):
+        return condition
+    raise Unreadable("a set builder")
+
+
+def read(text: str, *, grouped: bool = False, tight: bool = False) -> tuple[Value, bool]:
+    """The value of a cleaned text, and whether 1/2x stands in it. Raises Unreadable."""
+    text = _CUP.sub(r" \\cup ", text)
+    text = _TAIL.sub("", text) or text
+    reader = _Reader(tokens(text, grouped=grouped), tight=tight)
+    return reader.top(), reader.ambiguous
+
+
+__all__ = ["read"]
