@@ -8,16 +8,17 @@ above knows one protocol. The process is started when the model is entered and a
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import secrets
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Event
 
 import msgspec
 
-from porism.errors import InputError, MissingExtra, ModelError
+from porism.errors import MissingExtra, ModelError
+from porism.models.catalog import locate
 from porism.models.local_server import Settings
 from porism.models.openai import OpenAIModel
 from porism.types import Call, Reply
@@ -53,7 +54,7 @@ class LocalModel:
     async def __aenter__(self) -> LocalModel:
         if find_spec("xllamacpp") is None:
             raise MissingExtra("the embedded model", "local")
-        self._path, self.identity = await asyncio.to_thread(_located, self._name_or_path)
+        self._path, self.identity = await _located(self._name_or_path)
         await self._running()
         return self
 
@@ -113,7 +114,7 @@ class _Server:
     @classmethod
     async def start(cls, name: str, identity: str, settings: Settings) -> _Server:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "porism.models.local_server"),
+            *(sys.executable, "-P", "-m", "porism.models.local_server"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -203,13 +204,13 @@ def physical_cores() -> int:
     return max(1, len(siblings))
 
 
-def _located(name_or_path: str) -> tuple[Path, str]:
-    """The GGUF file and its sha256."""
-    path = Path(name_or_path)
-    if not path.is_file():
-        raise InputError(f"no model {name_or_path!r}")
-    with path.open("rb") as file:
-        return path, hashlib.file_digest(file, "sha256").hexdigest()
+async def _located(name_or_path: str) -> tuple[Path, str]:
+    """The GGUF file and its sha256, in a thread: it may take a download."""
+    stop = Event()
+    try:
+        return await asyncio.to_thread(locate, name_or_path, stop=stop)
+    finally:
+        stop.set()
 
 
 __all__ = ["LocalModel", "physical_cores"]
