@@ -8,11 +8,12 @@ shows only at negative or fractional points is unknown, since the writer may hav
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from porism.verify.exact import FIELDS, NotExact, Undefined, rational, residue
-from porism.verify.syntax import Node, Num, Op, Sym, names, walk
+from porism.verify.syntax import Node, Num, Op, Sym, Value, names, walk
 
 
 class Same(NamedTuple):
@@ -21,6 +22,8 @@ class Same(NamedTuple):
     equal: bool | None
     rule: str
 
+
+Agree: TypeAlias = Callable[[Value, Value], Same]
 
 _COUNTERS = frozenset("nmkjlNMK")
 _POINTS = (
@@ -211,4 +214,4 @@ def substitute(node: Node, by: dict[str, Num]) -> Node:
     return node
 
 
-__all__ = ["Same", "proportional", "same", "substitute", "zero"]
+__all__ = ["Agree", "Same", "proportional", "same", "substitute", "zero"]

@@ -7,14 +7,11 @@ linear and never overflows.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
-from porism.verify.lexer import Token, Unreadable
-from porism.verify.numbers import MAX_DIGITS
+from porism.verify.atoms import Atoms
+from porism.verify.lexer import Unreadable
+from porism.verify.reader import END, MAX_DEPTH, as_node, number, whole
 from porism.verify.syntax import INFINITY, NODES, Node, Num, Op, Sym, Value
 
-MAX_DEPTH = 60
-END = Token("end", "")
 _SUM, _PRODUCT, _TIGHT, _NEGATE, _POWER = 10, 20, 25, 15, 30
 _STARTS = frozenset(
     (
@@ -34,80 +31,10 @@ _STARTS = frozenset(
         "[",
     )
 )
-_INVERSE = {"sin": "arcsin", "cos": "arccos", "tan": "arctan", "cot": "arccot", "sec": "arcsec", "csc": "arccsc",
-            "sinh": "arcsinh", "cosh": "arccosh", "tanh": "arctanh"}  # fmt: skip
-_SAME = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
-         "atanh": "arctanh", "sign": "sgn", "factorial": "fact"}  # fmt: skip
 
 
-def number(text: str) -> Num:
-    """A literal's exact value. Raises Unreadable when it is too long to be worth reading."""
-    mantissa, _, exponent = text.lower().partition("e")
-    whole, _, part = mantissa.partition(".")
-    if len(exponent) > 4 or len(text) > 25 * MAX_DIGITS:
-        raise Unreadable("huge number")
-    digits = (whole + part).lstrip("0") or "0"
-    stem = digits.rstrip("0") or "0"
-    value = Fraction(_integer(stem) * 10 ** (len(digits) - len(stem)))
-    if part or exponent:
-        value = value / 10 ** len(part) * Fraction(10) ** int(exponent or 0)
-    if "." in mantissa or exponent:
-        return Num(value, len(digits) if digits != "0" else 1, len(part) - int(exponent or 0))
-    return Num(value)
-
-
-def _integer(digits: str) -> int:
-    """int(), also beyond the interpreter's bound, by halves."""
-    if len(digits) <= MAX_DIGITS:
-        return int(digits)
-    cut = len(digits) // 2
-    scale: int = 10 ** (len(digits) - cut)
-    return _integer(digits[:cut]) * scale + _integer(digits[cut:])
-
-
-def whole(node: Value) -> int | None:
-    """The integer of an integer literal."""
-    if isinstance(node, Num) and node.digits is None and node.value.denominator == 1:
-        return node.value.numerator
-    return None
-
-
-def as_node(value: Value) -> Node:
-    """The value if it is an expression. Raises Unreadable for a structure."""
-    if isinstance(value, NODES):
-        return value
-    raise Unreadable("a structure inside an expression")
-
-
-class Expressions:
-    """A reader over tokens. `group` reads what stands in brackets; structures.py extends it."""
-
-    def __init__(self, items: list[Token], *, tight: bool = False) -> None:
-        self.items = items
-        self.at = 0
-        self.tight = tight
-        self.ambiguous = False
-        self.depth = 0
-        self.bars = 0
-
-    # tokens
-
-    def peek(self, ahead: int = 0) -> Token:
-        at = self.at + ahead
-        return self.items[at] if at < len(self.items) else END
-
-    def take(self, *kinds: str) -> Token | None:
-        token = self.peek()
-        if token.kind in kinds:
-            self.at += 1
-            return token
-        return None
-
-    def need(self, kind: str) -> Token:
-        token = self.take(kind)
-        if token is None:
-            raise Unreadable(f"no {kind} before {self.peek().text or 'the end'}")
-        return token
+class Expressions(Atoms):
+    """A reader of whole expressions. `group` reads what stands in brackets; structures.py extends it."""
 
     # operators
 
@@ -140,9 +67,6 @@ class Expressions:
             divided = False
         self.depth -= 1
         return left
-
-    def node(self, power: int = 0) -> Node:
-        return as_node(self.expression(power))
 
     def multiplies(self, left: Value) -> bool:
         """Whether the next token starts a factor that is multiplied without a sign."""
@@ -277,141 +201,6 @@ class Expressions:
         self.need("}")
         self.bars = bars
         return body
-
-    def argument(self) -> Node:
-        """A LaTeX argument: a group, or one digit or letter."""
-        token = self.peek()
-        if token.kind == "{":
-            return as_node(self.braces())
-        if token.kind == "num" and token.text.isdigit():
-            if len(token.text) > 1:
-                self.items[self.at] = Token("num", token.text[1:])
-            else:
-                self.at += 1
-            return Num(Fraction(int(token.text[0])))
-        return as_node(self.atom())
-
-    def after_number(self, token: Token) -> Value:
-        value = number(token.text)
-        if "." in token.text and self.peek().kind == "overline":
-            self.at += 1
-            period = self.braces()
-            digits = whole(period)
-            length = len(self.items[self.at - 2].text)
-            if digits is None:
-                raise Unreadable("overline")
-            places = len(token.text.partition(".")[2])
-            return Num(value.value + Fraction(digits, (10**length - 1) * 10**places))
-        if whole(value) is None:
-            return value
-        if self.peek().kind == "frac":
-            start = self.at
-            self.at += 1
-            top, bottom = whole(self.argument()), whole(self.argument())
-            if top is not None and bottom is not None:
-                if not 0 < top < bottom:
-                    raise Unreadable("a number before an improper fraction")
-                return Num(value.value + Fraction(top, bottom))
-            self.at = start
-        elif [self.peek(ahead).kind for ahead in range(3)] == ["num", "/", "num"] and self.peek().spaced:
-            part = [number(self.peek(ahead).text).value for ahead in (0, 2)]
-            if 0 < part[0] < part[1]:
-                self.at += 3
-                return Num(value.value + part[0] / part[1])
-        return value
-
-    def root(self) -> Node:
-        degree: Node | None = None
-        if self.take("["):
-            degree = self.node()
-            self.need("]")
-        token = self.peek()
-        if token.kind == "(":
-            body = as_node(self.group())
-        elif token.kind == "num" and len(token.text) > 1:
-            raise Unreadable("a root without braces")
-        else:
-            body = self.argument()
-        return Op("sqrt", (body,)) if degree is None else Op("root", (body, degree))
-
-    def function(self, name: str) -> Node:
-        base: Node | None = None
-        power: Node | None = None
-        while True:
-            if self.take("_"):
-                base = as_node(self.braces()) if self.peek().kind == "{" else self.argument_of_log()
-            elif self.take("^"):
-                power = self.exponent()
-            else:
-                break
-        if power is not None and whole_negative_one(power) and name in _INVERSE:
-            name, power = _INVERSE[name], None
-        result = self.call(_SAME.get(name, name), base)
-        if power is None:
-            return result
-        return Op("pow", (result, power))
-
-    def argument_of_log(self) -> Node:
-        token = self.need("num") if self.peek().kind == "num" else None
-        return number(token.text) if token else as_node(self.atom())
-
-    def call(self, name: str, base: Node | None) -> Node:
-        if self.peek().kind in ("(", "[", "\\{", "{"):
-            bracket = self.peek().kind
-            args = [as_node(self.braces())] if bracket == "{" else self.arguments()
-        else:
-            args = [self.chain()]
-        if base is not None:
-            if name != "log":
-                raise Unreadable("a subscript")
-            return Op("log", (args[0], base))
-        if name == "lg":
-            return Op("log", (args[0], Num(Fraction(10))))
-        if name == "cbrt":
-            return Op("root", (args[0], Num(Fraction(3))))
-        return Op(name, tuple(args))
-
-    def arguments(self) -> list[Node]:
-        close = {"(": ")", "[": "]", "\\{": "\\}"}[self.peek().kind]
-        self.at += 1
-        found = [self.node()]
-        while self.take(","):
-            found.append(self.node())
-        self.need(close)
-        return found
-
-    def chain(self) -> Node:
-        """The unbracketed argument of a function: factors without signs, up to the next function or bracket."""
-        body = self.postfix(self.prefix_free_atom())
-        while self.peek().kind in ("name", "frac", "sqrt"):
-            body = Op("mul", (as_node(body), as_node(self.postfix(self.atom()))))
-        if self.peek().kind == "/" and self.peek(1).kind in ("num", "name") and not self.peek().spaced:
-            self.ambiguous = True
-            if self.tight:
-                self.at += 1
-                body = Op("div", (as_node(body), as_node(self.postfix(self.atom()))))
-        return as_node(body)
-
-    def prefix_free_atom(self) -> Value:
-        if self.take("-"):
-            return Op("neg", (as_node(self.postfix(self.atom())),))
-        return self.atom()
-
-    def series(self, kind: str) -> Node:
-        """A sum or product with bounds: (variable, from, to, body)."""
-        self.need("_")
-        self.need("{")
-        name = self.need("name")
-        self.need("=")
-        low = self.node()
-        self.need("}")
-        self.need("^")
-        high = as_node(self.braces()) if self.peek().kind == "{" else as_node(self.atom())
-        return Op(kind, (Sym(name.text), low, high, self.node(_SUM)))
-
-
-def whole_negative_one(node: Node) -> bool:
-    return isinstance(node, Op) and node.head == "neg" and whole(node.args[0]) == 1
 
 
 def spell(node: Node) -> str:

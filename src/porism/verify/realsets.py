@@ -68,6 +68,7 @@ def agree(gold: Value, answer: Value) -> Same:
 
 
 def variables(value: Value) -> set[str]:
+    """The names in a set's conditions and ends."""
     if isinstance(value, NODES):
         return set(names(value))
     if isinstance(value, Relation):

@@ -19,6 +19,7 @@ _ANGLES = frozenset(("sin", "cos", "tan", "cot", "sec", "csc"))
 
 
 def has(node: Node, head: str) -> bool:
+    """Whether an operation occurs."""
     return any(isinstance(item, Op) and item.head == head for item in walk(node))
 
 

@@ -1,0 +1,101 @@
+"""Quantities with units, congruences, matrices, ratios and times of day."""
+
+from __future__ import annotations
+
+import itertools
+
+from porism.verify import scalars
+from porism.verify.equal import Agree, Same, same
+from porism.verify.exact import NotExact, Undefined, rational
+from porism.verify.lists import every, ordered
+from porism.verify.shapes import definition
+from porism.verify.syntax import NODES, Congruence, Listing, Matrix, Measured, Num, Op, Ratio, Relation, Value
+from porism.verify.words import singular, unit_size
+
+YES, NO = True, False
+
+
+def measures(gold: Value, answer: Value, agree: Agree) -> Same:
+    """Whether two quantities are equal, units converted; a unit may be left out."""
+    units = [value.unit if isinstance(value, Measured) else "" for value in (gold, answer)]
+    left, right = (value.value if isinstance(value, Measured) else value for value in (gold, answer))
+    sizes = [unit_size(unit) if unit else None for unit in units]
+    if sizes[0] and sizes[1]:
+        if sizes[0][0] != sizes[1][0]:
+            return Same(NO, "unit")
+        if isinstance(left, NODES) and isinstance(right, NODES):
+            left, right = Op("mul", (left, Num(sizes[0][1]))), Op("mul", (right, Num(sizes[1][1])))
+            return Same(scalars.agree(left, right).equal, "unit")
+    found = agree(left, right)
+    if found.equal and units[0] and units[1] and singular(units[0]) != singular(units[1]):
+        return Same(None, "unit")
+    return found
+
+
+def congruences(gold: Congruence, answer: Congruence) -> Same:
+    """Whether two congruences allow the same integers."""
+    try:
+        sets = []
+        moduli = [_modulus(value) for value in (gold, answer)]
+        common = moduli[0] * moduli[1]
+        for value, modulus in zip((gold, answer), moduli, strict=True):
+            residues = [rational(residue) for residue in value.residues]
+            if any(residue.denominator != 1 for residue in residues) or common > 10**6:
+                return Same(None, "congruence")
+            steps = range(0, common, modulus)
+            sets.append({residue.numerator % modulus + step for residue in residues for step in steps})
+    except (NotExact, Undefined):
+        return Same(None, "congruence")
+    if sets[0] != sets[1]:
+        return Same(NO, "congruence")
+    return Same(YES if gold.name == answer.name or None in (gold.name, answer.name) else None, "congruence")
+
+
+def _modulus(value: Congruence) -> int:
+    modulus = rational(value.modulus)
+    if modulus.denominator != 1 or modulus <= 0:
+        raise NotExact("modulus")
+    return modulus.numerator
+
+
+def matrices(gold: Value, answer: Value, agree: Agree) -> Same:
+    """Whether two matrices are equal, or a column and a tuple."""
+    if isinstance(gold, Matrix) and isinstance(answer, Matrix):
+        shapes = [(len(value.rows), len(value.rows[0])) for value in (gold, answer)]
+        if shapes[0] != shapes[1]:
+            turned = shapes[0] == shapes[1][::-1] and 1 in shapes[0]
+            return Same(None if turned else NO, "matrix")
+        known, given = (itertools.chain.from_iterable(value.rows) for value in (gold, answer))
+        return every([agree(a, b) for a, b in zip(known, given, strict=True)], "matrix")
+    matrix, other = (gold, answer) if isinstance(gold, Matrix) else (answer, gold)
+    assert isinstance(matrix, Matrix)
+    if isinstance(other, Relation):
+        named = definition(other)
+        if named is None:
+            return Same(None, "matrix")
+        return matrices(matrix, named[1], agree) if matrix is gold else matrices(named[1], matrix, agree)
+    flat = [item for row in matrix.rows for item in row]
+    vector = 1 in (len(matrix.rows), len(matrix.rows[0]))
+    if isinstance(other, Listing) and other.kind in ("tuple", "bracket") and vector:
+        return ordered(flat, other.items, "vector", agree)
+    return Same(NO if isinstance(other, NODES) and len(flat) > 1 else None, "matrix")
+
+
+def ratios(gold: Value, answer: Value) -> Same:
+    """Whether two ratios are proportional, or two times of day the same."""
+    if not isinstance(gold, Ratio) or not isinstance(answer, Ratio):
+        return Same(None, "ratio")
+    if len(gold.parts) != len(answer.parts):
+        return Same(NO, "ratio")
+    found = every([same(a, b) for a, b in zip(gold.parts, answer.parts, strict=True)], "ratio")
+    if found.equal or gold.clock:
+        return found
+    first = gold.parts[0], answer.parts[0]
+    crossed = [
+        same(Op("mul", (a, first[1])), Op("mul", (b, first[0])))
+        for a, b in zip(gold.parts, answer.parts, strict=True)
+    ]
+    return every(crossed, "ratio")
+
+
+__all__ = ["congruences", "matrices", "measures", "ratios"]
