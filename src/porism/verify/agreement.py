@@ -36,6 +36,7 @@ def _agree(gold: Value, answer: Value) -> Same:
     if gold == answer:
         return Same(True, "identical")
     if isinstance(gold, Measured) or isinstance(answer, Measured):
+        gold, answer = unit_letter(gold) or gold, unit_letter(answer) or answer
         return measures(gold, answer, agree)
     if isinstance(gold, NODES) and isinstance(answer, NODES):
         return _scalar(gold, answer)

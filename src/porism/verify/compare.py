@@ -22,9 +22,10 @@ from porism.verify.words import known_words, plain_words
 MAX_LENGTH = 20_000  # longer answers are not read
 _CHOICE = re.compile(r"\(?([A-J])\)?")
 _CHOSEN = re.compile(
-    r"[^\w\\]*(?:(?:option|choice|answer)\s*)?\(?([A-Ja-j])\)?(?=$|[.):,\s])(?!\s*[-+*/^=<>]).*", re.DOTALL
+    r"[^\w\\]*(?i:(?:option|choice|answer)\s*)?\(?([A-Ja-j])\)?(?=$|[.):,\s])(?!\s*[-+*/^=<>]).*", re.DOTALL
 )
 _ENGINE = re.compile(r"\\(?:i*int|lim|sum|prod|partial|det|frac\s*\{\s*d\s*\})(?![A-Za-z])")
+_COMMA = re.compile(r"[+-]?\d+,\d+")
 _WRAPPER = re.compile(r"\\(?:text|mbox|textbf|mathbf|mathrm|bf|textit)\s*\{([^{}]*)\}")
 _SETTLED = frozenset(("integer", "rational", "decimal", "expression"))
 
@@ -97,6 +98,8 @@ def _choices(gold: str, answer: str) -> Same | None:
     if known is None:
         return None
     given = _CHOSEN.fullmatch(_unwrapped(answer))
+    if given is None and known[1] not in "EI" and literal(answer) is not None:
+        return Same(None, "choice")  # perhaps the value of that option
     if given is None or (given[1].islower() and len(_unwrapped(answer)) == 1):
         return None
     return Same(given[1].upper() == known[1], "choice")
@@ -118,10 +121,11 @@ def _words(gold: str, answer: str) -> Same | None:
         return None
     if left == right:
         return Same(True, "words")
+    first = known_words(right.split()[0].strip(","))
+    if meanings[0] in ("yes", "no") and first in ("yes", "no"):
+        return Same(first == meanings[0], "words")
     if _readable(gold) or _readable(answer):
         return None
-    if meanings[0] and right.split()[0].strip(",") in ("yes", "no", "true", "false"):
-        return Same(known_words(right.split()[0].strip(",")) == meanings[0], "words")
     pieces = set(left.split()), set(right.split())
     return Same(None if pieces[0] & pieces[1] else False, "words")
 
@@ -214,7 +218,9 @@ def _values(gold: str, answer: str) -> Verdict:
         other = agreement.agree(read(gold, tight=True)[0], read(answer, tight=True)[0])
         if other.equal != found.equal:
             return Verdict("undecided", "two readings")
-    if found.equal is None and found.rule == "unknown":
+    if found.equal is False and _COMMA.fullmatch(answer):
+        found = Same(None, "decimal comma")
+    if found.equal is None and found.rule in ("unknown", "infinity"):
         return _symbolic(gold, answer, found.rule)
     return _verdict(found)
 

@@ -99,7 +99,7 @@ class Expressions(Atoms):
                 if self.take("circ"):
                     left = Op("degree", (as_node(left),))
                 elif self.take("'"):
-                    left = Op("prime", (as_node(left),))
+                    left = _primed(left)
                 else:
                     left = Op("pow", (as_node(left), self.exponent()))
             elif token.kind == "!":
@@ -110,9 +110,9 @@ class Expressions(Atoms):
             elif token.kind == "%":
                 self.at += 1
                 left = Op("percent", (as_node(left),))
-            elif token.kind == "'" and isinstance(left, NODES):
+            elif token.kind == "'" and isinstance(left, Sym):
                 self.at += 1
-                left = Op("prime", (as_node(left),))
+                left = _primed(left)
             elif token.kind == "_" and isinstance(left, NODES):
                 self.at += 1
                 left = self.subscript(left)
@@ -203,6 +203,13 @@ class Expressions(Atoms):
         return body
 
 
+def _primed(value: Value) -> Sym:
+    """A name with a prime is another name."""
+    if not isinstance(value, Sym):
+        raise Unreadable("a prime")
+    return Sym(value.name + "'")
+
+
 def spell(node: Node) -> str:
     """A subscript as part of a name."""
     if isinstance(node, Num):
@@ -212,4 +219,4 @@ def spell(node: Node) -> str:
     return f"({node.head} {' '.join(map(spell, node.args))})"
 
 
-__all__ = ["END", "Expressions", "as_node", "number", "whole"]
+__all__ = ["END", "MAX_DEPTH", "Expressions", "as_node", "number", "whole"]

@@ -66,7 +66,7 @@ _TOKEN = re.compile(
     r"|\\(?P<box>text|mbox|textbf|textit|textrm|mathrm|mathsf|mathtt|operatorname|hbox|textnormal|emph)\s*\{(?P<inner>[^{}]*)\}"
     r"|\\(?P<command>[A-Za-z]+)|\\(?P<escape>.)"
     r"|(?P<grouped>\d{1,3}(?:,\d{3})+(?![\d])(?:\.\d+)?)"
-    r"|(?P<num>\d+\.\d+(?:[eE][+-]?\d+)?(?![A-Za-z])|\d+[eE][+-]?\d+(?![A-Za-z\d])|\d+\.\d+|\d+\.(?=\D|$)|\d+|\.\d+)"
+    r"|(?P<num>\d+\.\d+(?:[eE][+-]?\d+)?(?![A-Za-z\d])|\d+[eE][+-]?\d+(?![A-Za-z\d])|\d+\.\d+|\d+\.(?=\D|$)|\d+|\.\d+)"
     r"|(?P<word>[A-Za-z]+)|(?P<op><=|>=|!=|==|=>|->|\*\*|[-+*/^_=<>(){}\[\]|!,;:'&%#\"?.])"
 )
 
@@ -100,8 +100,8 @@ def _boxed(inner: str, spaced: bool, *, after_number: bool) -> list[Token]:
         return [Token("name", inner, spaced)]
     if lower in FUNCTIONS:
         return [Token("func", lower, spaced)]
-    if lower == "mod":
-        return [Token("mod", lower, spaced)]
+    if lower in _WORDS and lower != "in":
+        return _word(lower, spaced)
     if re.fullmatch(r"[\d.,/%]+", inner) or lower in NUMBER_WORDS:
         return tokens(inner)
     return [Token("text", inner, True)]

@@ -161,7 +161,9 @@ class Evaluation:
         result = self._watched(self.ctx.ln(a), [a])
         if base is None and self.log_base:
             base = self.ctx.mpf(self.log_base)
-        return result if base is None else result / self.ctx.ln(base)
+        if base == 1:
+            raise Undefined("base 1")
+        return result if base is None else result / self._watched(self.ctx.ln(base), [base])
 
     def _degree(self, node: Op) -> Fraction:
         try:

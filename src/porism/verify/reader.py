@@ -9,7 +9,7 @@ from porism.verify.lexer import Token, Unreadable
 from porism.verify.numbers import MAX_DIGITS
 from porism.verify.syntax import NODES, Node, Num, Value
 
-MAX_DEPTH = 60
+MAX_DEPTH = 90
 END = Token("end", "")
 
 

@@ -24,6 +24,7 @@ from porism.verify.syntax import (
     Num,
     Op,
     Relation,
+    Sym,
     Value,
     names,
 )
@@ -97,9 +98,13 @@ def pieces(value: Value) -> list[Piece]:
         found = parts[0]
         for part in parts[1:]:
             found = _meet(found, part)
+        if value.head == "conditions" and not found:  # nobody lists conditions that exclude each other
+            return _joined([piece for part in parts for piece in part])
         return found
     if isinstance(value, Relation):
         return _relation(value)
+    if isinstance(value, NODES):
+        return _joined([_piece(value, True, value, True)])
     raise NotASet(type(value).__name__)
 
 
@@ -206,10 +211,9 @@ def _solved(left: Node, op: str, right: Node) -> list[Piece]:
         return [_piece(_MINUS, False, INFINITY, False)]
     name = next(iter(free))
     difference = Op("sub", (left, right))
-    at = [substitute(difference, {name: Num(Fraction(step))}) for step in (0, 1, 3)]
+    at = [substitute(difference, {name: Num(Fraction(step))}) for step in (0, 1)]
     slope = Op("sub", (at[1], at[0]))
-    line = Op("add", (at[0], Op("mul", (Num(Fraction(3)), slope))))
-    if not same(line, at[2]).equal:
+    if not same(difference, Op("add", (at[0], Op("mul", (slope, Sym(name)))))).equal:
         raise NotASet("not linear")
     rise = _place(slope)
     if rise == 0:

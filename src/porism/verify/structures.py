@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from porism.verify.expressions import END, Expressions, as_node, whole
+from porism.verify.expressions import END, MAX_DEPTH, Expressions, as_node, whole
 from porism.verify.lexer import Token, Unreadable, tokens
 from porism.verify.syntax import (
     EMPTY,
@@ -21,12 +21,14 @@ from porism.verify.syntax import (
     Matrix,
     Measured,
     Node,
+    Num,
     Op,
     Ratio,
     Relation,
     Sym,
     Value,
 )
+from porism.verify.words import FRACTION_WORDS
 
 _RELATIONS = frozenset(("=", "<", ">", "<=", ">=", "!=", "in", "notin", "~", "equiv", "subset"))
 _SETS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
@@ -40,7 +42,9 @@ _TAIL = re.compile(
 
 
 class _Reader(Expressions):
-    """Structures over expressions."""
+    """Structures over expressions. building: inside set braces, where a colon opens the condition."""
+
+    building = False
 
     def top(self) -> Value:
         value = self.items_until(END.kind)
@@ -57,10 +61,12 @@ class _Reader(Expressions):
         while self.peek().kind not in close:
             found.append(self.item())
             joint = ""
-            while self.peek().kind in _SEPARATORS:
+            while self.peek().kind in _SEPARATORS:  # the end of a list is no place for "or"
                 joint = self.peek().kind if joint in ("", ",", ";", "newline") else joint
                 self.at += 1
             if joint:
+                if joint in ("and", "or") and self.peek().kind in close:
+                    raise Unreadable(joint)
                 joints.append(joint)
             elif self.peek().kind not in close:
                 raise Unreadable(self.peek().text or "the end")
@@ -131,9 +137,12 @@ class _Reader(Expressions):
             return self.domain()
         start = self.at
         value = self.expression()
-        if self.peek().kind == ":" and isinstance(value, NODES):
+        if self.peek().kind == ":" and not self.building and isinstance(value, NODES):
             return self.ratio(value, self.items[start])
-        words = []
+        words: list[str] = []
+        while isinstance(value, NODES) and self.peek().text.lower() in FRACTION_WORDS:
+            value = Op("mul", (value, Num(FRACTION_WORDS[self.peek().text.lower()])))
+            self.at += 1
         while (token := self.take("text")) is not None:
             words.append(token.text)
             if self.peek().kind == "^":
@@ -180,7 +189,7 @@ class _Reader(Expressions):
         closes = (")", "]") if token.kind in "([" else ("rangle",)
         bars, self.bars = self.bars, 0
         depth, self.depth = self.depth, self.depth + 1
-        if self.depth > 60:
+        if self.depth > MAX_DEPTH:
             raise Unreadable("nesting")
         value = self.items_until(*closes)
         self.bars, self.depth = bars, depth
@@ -192,16 +201,16 @@ class _Reader(Expressions):
                 raise Unreadable("half-open brackets")
             return Interval(as_node(items[0]), as_node(items[1]), token.kind == "[", close == "]")
         if items is None:
-            return (
-                Listing("bracket", (value,)) if token.kind == "[" and not isinstance(value, NODES) else value
-            )
+            return value
         return Listing("bracket" if token.kind == "[" else "tuple", items)
 
     def set_braces(self, close: str) -> Value:
         if self.take(close):
             return EMPTY
         bars, self.bars = self.bars, 0
+        self.building = True
         value = self.items_until(close, "|", ":")
+        self.building = False
         if self.take("|", ":"):
             condition = self.items_until(close)
             self.need(close)
@@ -280,7 +289,8 @@ def _joined(found: list[Value], joints: list[str]) -> Value:
             return found[0]
     conditions = [item for item in found if isinstance(item, Relation) and item.ops != ("=",)]
     if len(conditions) == len(found):
-        return Combined("or" if "or" in joints else "and", tuple(found))
+        plain = "and" if "and" in joints or not set(joints) <= {",", ";"} else "conditions"
+        return Combined("or" if "or" in joints else plain, tuple(found))
     return Listing("list", tuple(found))
 
 

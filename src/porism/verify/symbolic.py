@@ -42,6 +42,7 @@ def _difference(left: Any, right: Any) -> bool | None:
 
     if not all(isinstance(side, sympy.Expr) for side in (left, right)):
         return None
+    left, right = left.doit(), right.doit()
     names = sorted(left.free_symbols | right.free_symbols, key=str)
     if left.free_symbols != right.free_symbols:
         return False

@@ -18,6 +18,10 @@ NUMBER_WORDS = {word: str(at) for at, word in enumerate(_SMALL.split())} | {
     word: str(10 * at) for at, word in enumerate(_TENS.split(), 3)
 }
 
+_PARTS = {2: "half halves", 3: "third thirds", 4: "quarter quarters fourth fourths", 5: "fifth fifths",
+          6: "sixth sixths", 8: "eighth eighths", 10: "tenth tenths"}  # fmt: skip
+FRACTION_WORDS = {word: Fraction(1, part) for part, words in _PARTS.items() for word in words.split()}
+
 _YES = frozenset(("yes", "true", "correct", "holds", "it is true", "the statement is true"))
 _NO = frozenset(("no", "false", "incorrect", "it is false", "the statement is false", "not true"))
 _EMPTY = re.compile(
@@ -103,4 +107,4 @@ def singular(noun: str) -> str:
     return noun[:-1] if noun.endswith("s") and len(noun) > 3 else noun
 
 
-__all__ = ["NUMBER_WORDS", "is_unit", "known_words", "plain_words", "singular", "unit_size"]
+__all__ = ["FRACTION_WORDS", "NUMBER_WORDS", "is_unit", "known_words", "plain_words", "singular", "unit_size"]
