@@ -27,7 +27,8 @@ from typing import IO, BinaryIO, Protocol
 from zipfile import BadZipFile, ZipFile
 
 TIMEOUT = 8.0  # seconds without a byte from the hub
-TRIES = 4  # attempts in a row that may bring nothing
+TRIES = 4  # attempts in a row that may bring next to nothing
+WORTHWHILE = 1 << 16  # bytes that an attempt must bring
 CHUNK = 1 << 20
 
 Grown = Callable[[int], None]
@@ -70,7 +71,7 @@ class HubFile:
             try:
                 _get(url, partial, size, grown, stop)
             except _BrokenOffError as error:
-                fruitless = fruitless + 1 if _size(partial) <= have else 0
+                fruitless = fruitless + 1 if _size(partial) < have + WORTHWHILE else 0
                 if fruitless >= TRIES:
                     raise SourceFailed(f"the connection broke {TRIES} times ({error})") from None
 
@@ -104,6 +105,8 @@ def _get(url: str, partial: Path, size: int, grown: Grown, stop: Event) -> None:
                 file.write(chunk)
                 grown(file.tell())
                 _check(stop)
+            if file.tell() < size:
+                raise _BrokenOffError("it ended early")
 
 
 def _read(response: http.client.HTTPResponse) -> bytes:
