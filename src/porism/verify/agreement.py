@@ -10,6 +10,7 @@ from porism.verify import scalars
 from porism.verify.equal import Same
 from porism.verify.lists import listings
 from porism.verify.quantities import congruences, matrices, measures, ratios
+from porism.verify.realsets import variables
 from porism.verify.relations import is_set, real_sets, relations
 from porism.verify.shapes import definition, result, shape, unit_letter
 from porism.verify.syntax import (
@@ -54,6 +55,12 @@ def _agree(gold: Value, answer: Value) -> Same:
         return _unnamed(gold, answer)
     if isinstance(gold, Relation):
         named = definition(gold)
+        if (
+            named is None
+            and not any(variables(side) for side in gold.sides)
+            and (value := result(gold)) is not None
+        ):
+            return agree(value, answer)
         if named is None:
             return Same(False, "kind") if isinstance(answer, NODES) else Same(None, "kind")
         return _agree(shape(named[1]), answer)
@@ -81,11 +88,16 @@ def _unnamed(gold: Value, answer: Relation) -> Same:
     if value is None:
         return Same(None, "contradiction" if "=" in answer.ops else "kind")
     found = _agree(gold, shape(value))
-    if found.equal is False and len(answer.sides) == 2:  # x - 1 = 0 is not read as 0
-        left = answer.sides[0]
-        simple = isinstance(left, Sym) or (isinstance(left, Op) and left.head == "apply")
-        return found if simple else Same(None, "equation against value")
+    left = answer.sides[0]
+    if len(answer.sides) > 2 or _simple(left):
+        return found
+    if found.equal is False or (found.equal and variables(left) & set("xyz")):
+        return Same(None, "equation against value")  # x + y = 1 is not 1, and x - 1 = 0 is not 0
     return found
+
+
+def _simple(side: Value) -> bool:
+    return isinstance(side, Sym | Listing) or (isinstance(side, Op) and side.head == "apply")
 
 
 __all__ = ["agree"]

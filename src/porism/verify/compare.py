@@ -25,6 +25,8 @@ _CHOSEN = re.compile(
     r"[^\w\\]*(?i:(?:option|choice|answer)\s*)?\(?([A-Ja-j])\)?(?=$|[.):,\s])(?!\s*[-+*/^=<>]).*", re.DOTALL
 )
 _ENGINE = re.compile(r"\\(?:i*int|lim|sum|prod|partial|det|frac\s*\{\s*d\s*\})(?![A-Za-z])")
+_LETTER = re.compile(r"(?<![A-Za-z])[A-J](?![A-Za-z])")
+_GROUPED = re.compile(r"\d,\d{3}")
 _COMMA = re.compile(r"[+-]?\d+,\d+")
 _WRAPPER = re.compile(r"\\(?:text|mbox|textbf|mathbf|mathrm|bf|textit)\s*\{([^{}]*)\}")
 _SETTLED = frozenset(("integer", "rational", "decimal", "expression"))
@@ -102,6 +104,8 @@ def _choices(gold: str, answer: str) -> Same | None:
         return Same(None, "choice")  # perhaps the value of that option
     if given is None or (given[1].islower() and len(_unwrapped(answer)) == 1):
         return None
+    if _LETTER.search(given[0], given.end(1)):
+        return Same(None, "choice")  # more than one letter
     return Same(given[1].upper() == known[1], "choice")
 
 
@@ -212,8 +216,8 @@ def _values(gold: str, answer: str) -> Verdict:
     except Unreadable:
         return _unread(gold, answer)
     found = agreement.agree(known, given)
-    if isinstance(known, Listing) and found.equal is False and re.search(r"\d,\d{3}", answer):
-        found = _regrouped(answer, known, found)
+    if found.equal is False and _GROUPED.search(gold if isinstance(given, Listing) else answer):
+        found = _regrouped(gold, answer, known, given, found)
     if twofold or doubtful:
         other = agreement.agree(read(gold, tight=True)[0], read(answer, tight=True)[0])
         if other.equal != found.equal:
@@ -225,12 +229,11 @@ def _values(gold: str, answer: str) -> Verdict:
     return _verdict(found)
 
 
-def _regrouped(answer: str, known: Value, found: Same) -> Same:
-    """1,234,567 for a gold list: three numbers, should that fit."""
-    try:
-        other = agreement.agree(known, read(answer.replace(",", ", "))[0])
-    except Unreadable:
+def _regrouped(gold: str, answer: str, known: Value, given: Value, found: Same) -> Same:
+    """1,234,567 where the other side is a list: three numbers, should that fit."""
+    if isinstance(known, Listing) == isinstance(given, Listing):
         return found
+    other = agreement.agree(*(read(text.replace(",", ", "))[0] for text in (gold, answer)))
     return other if other.equal else found
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
+from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias
 
 from porism.verify.exact import FIELDS, NotExact, Undefined, rational, residue
@@ -61,7 +63,7 @@ def _residues(left: Node, right: Node, free: list[str]) -> Same | None:
     try:
         for field in FIELDS:
             prime = field[0]
-            point = {name: pow(3, 1000 + 7 * at, prime) for at, name in enumerate(free)}
+            point = {name: _scattered(at) % prime for at, name in enumerate(free)}
             if residue(left, point, field) != residue(right, point, field):
                 return Same(False, "exact")
     except NotExact:
@@ -69,6 +71,12 @@ def _residues(left: Node, right: Node, free: list[str]) -> Same | None:
     except Undefined:
         return Same(None, "undefined")
     return Same(True, "exact")
+
+
+@cache
+def _scattered(at: int) -> int:
+    """A fixed number with no relation to its neighbors: of powers of one base, products would be equal."""
+    return int.from_bytes(blake2b(at.to_bytes(4, "big"), digest_size=20).digest(), "big")
 
 
 def _numbers(left: Node, right: Node, free: list[str]) -> Same:

@@ -113,7 +113,10 @@ def _listing(value: Listing) -> list[Piece]:
         low, high = value.items
         if isinstance(low, NODES) and isinstance(high, NODES):
             closed = value.kind == "bracket"
-            return _joined([_piece(low, closed, high, closed)])
+            piece = _piece(low, closed, high, closed)
+            if piece.place[0] > piece.place[1]:
+                raise NotASet("a pair, no interval")
+            return _joined([piece])
     if value.kind in ("set", "list"):
         points = [item for item in value.items if isinstance(item, NODES)]
         if len(points) == len(value.items):

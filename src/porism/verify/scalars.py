@@ -64,7 +64,7 @@ def agree(gold: Node, answer: Node) -> Same:
     percents = has(gold, "percent"), has(answer, "percent")
     if percents[0] != percents[1]:
         dropped = _compare(gold, answer, percent=False, radians=False)
-        if dropped.equal and percents[1] and _small(gold):
+        if dropped.equal and _small(rewritten(gold, percent=False, radians=False)):
             dropped = Same(None, "percent")
         readings.append(dropped)
     for reading in readings:
@@ -74,7 +74,7 @@ def agree(gold: Node, answer: Node) -> Same:
 
 
 def _small(gold: Node) -> bool:
-    """A gold between 0 and 1: there a percent sign in the answer is rather a change of value."""
+    """A number up to 1, which with a percent sign or without may be meant: dropping the sign is no layout."""
     try:
         return abs(rational(gold)) <= 1
     except (NotExact, Undefined):

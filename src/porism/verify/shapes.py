@@ -126,6 +126,8 @@ def result(value: Relation) -> Value | None:
     end = next((at for at, op in enumerate(value.ops) if op == "~"), len(value.ops))
     sides = value.sides[: end + 1] if end else value.sides
     final = sides[-1]
+    if isinstance(sides[0], NODES) and isinstance(final, Op) and not names(sides[0]) and names(final):
+        return None
     if isinstance(final, Sym) and isinstance(sides[0], NODES) and not names(sides[0]):
         return sides[0]
     closed = [side for side in sides if isinstance(side, NODES) and not names(side)]
