@@ -34,6 +34,7 @@ LAYERS: list[tuple[str, ...]] = [
         "porism.report",
         "porism.neighbors",
         "porism.run",
+        "porism.prepare",
         "porism.table",
         "porism.cli",
         "porism.__main__",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from datetime import UTC, datetime
@@ -20,22 +21,24 @@ from msgspec import Struct
 from porism import __version__
 from porism.config import RankConfig, changed
 from porism.engine import Budget, Engine, Watch, replay
-from porism.errors import ConfigError, DataError, Interrupted, ModelError, PorismError
-from porism.methods.prompt import load_template
+from porism.errors import ConfigError, Interrupted
 from porism.methods.ranking import Ranking
 from porism.methods.ranking import rank as ranking_of
 from porism.methods.utility import Utility
+from porism.prepare import Problems, make_method, open_models, plan, read, resolve, run_folder
 from porism.store import Store
-from porism.types import Method, Model, Observation, Problem, Sampling, Usage
+from porism.types import Method, Observation, Problem, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 class RankWatch(Watch, Protocol):
-    """A watch that also shows rankings as they form."""
+    """A watch that also shows rankings as they form, and can say how things stand."""
 
     def ranked(self, problem_id: str, ranking: Ranking) -> None: ...
+
+    def status(self) -> str: ...
 
 
 class Ranked(Struct, frozen=True, kw_only=True):
@@ -59,23 +62,7 @@ class Ranked(Struct, frozen=True, kw_only=True):
         return plain_text(self)
 
 
-class Plan(Struct, frozen=True, kw_only=True):
-    """What a run would ask: exact rollouts and requests, and an estimate of tokens.
-
-    prompt_tokens counts every rollout's prompt in full; shared_tokens is the part of it that a server with a prefix
-    cache computes once. completion_tokens is the most that the limit of an answer allows.
-    """
-
-    run: str
-    rollouts: int
-    stored: int
-    requests: int
-    prompt_tokens: int
-    shared_tokens: int
-    completion_tokens: int
-
-
-def rank(problems: Path | str | Problem | Sequence[Problem], **settings: Any) -> Ranked:
+def rank(problems: Problems, **settings: Any) -> Ranked:
     """Rank the candidates of each problem; blocks until done. Works in a notebook as well.
 
     problems: a problem file, a folder problem, or Problem records. settings: the fields of RankConfig, and `model`
@@ -107,7 +94,7 @@ def rank(problems: Path | str | Problem | Sequence[Problem], **settings: Any) ->
 
 
 async def arank(
-    problems: Path | str | Problem | Sequence[Problem],
+    problems: Problems,
     *,
     watch: RankWatch | None = None,
     confirm: Callable[[Sequence[str]], bool] | None = None,
@@ -120,16 +107,16 @@ async def arank(
     from porism.progress import SilentWatch
     from porism.verify.pool import Verifier
 
-    config = _config(settings)
-    chosen, name, warnings = _problems(problems, config.limit)
+    config = resolve(settings)
+    chosen, name, warnings = read(problems, config.limit)
     look = watch or SilentWatch()
     for warning in warnings:
         look.note(warning)
-    path = run_folder(chosen, name, config)
     async with AsyncExitStack() as stack:
-        store = stack.enter_context(Store(path))
-        models = await _open_models(stack, chosen, config, look, warnings)
-        method = _method(config, tuple(model.identity for model in models))
+        stack.callback(look.finished)
+        store = stack.enter_context(Store(run_folder(chosen, name, config)))
+        models = await open_models(stack, chosen, config, look, warnings)
+        method = make_method(config, tuple(model.identity for model in models))
         warnings += method.warnings()
         _open_run(store, chosen, name, method, config, confirm)
         checker = await stack.enter_async_context(Verifier())
@@ -144,13 +131,13 @@ async def arank(
                 cost=config.max_cost,
                 price=config.price,
             ),
-            on_round=lambda problem, _, seen: look.ranked(problem.id, ranking_of(problem, method, seen)),
+            on_round=_Live(store, method, look).on_round,
         )
         with _signals(engine):
             outcome = await engine.run(chosen, [method])
         missing = {f"{where}: {why}": count for (where, why), count in outcome.missing.items()}
         result = Ranked(
-            run=str(path),
+            run=str(store.path),
             problems=_rankings(chosen, method, outcome.seen),
             usage=store.usage,
             warnings=tuple(warnings),
@@ -158,8 +145,25 @@ async def arank(
             stopped=str(outcome.stopped) if outcome.stopped is not None else None,
             exit_code=outcome.stopped.exit_code if outcome.stopped is not None else int(bool(missing)),
         )
-        _close_run(store, result)
+        _close_run(store, result, look)
     return result
+
+
+class _Live:
+    """Rankings while the run goes on, no oftener than they are cheap: about a twentieth of the time goes into them."""
+
+    def __init__(self, store: Store, method: Utility, watch: RankWatch) -> None:
+        self._store, self._method, self._watch = store, method, watch
+        self._next = 0.0
+
+    def on_round(self, problem: Problem, _: Method, seen: list[Observation]) -> None:
+        started = time.monotonic()
+        if started < self._next:
+            return
+        self._watch.ranked(problem.id, ranking_of(problem, self._method, seen))
+        self._store.write("status.txt", self._watch.status().encode())
+        now = time.monotonic()
+        self._next = now + 20 * (now - started)
 
 
 async def score(path: Path) -> Ranked:
@@ -178,139 +182,6 @@ async def score(path: Path) -> Ranked:
         async with Verifier() as checker:
             seen = await replay(store, checker, chosen, [method])
         return Ranked(run=str(path), problems=_rankings(chosen, method, seen), usage=store.usage)
-
-
-def plan(problems: Path | str | Problem | Sequence[Problem], **settings: Any) -> Plan:
-    """What `rank` with these settings would ask and is not stored yet. Sends nothing, starts nothing."""
-    config = _config(settings)
-    chosen, name, _ = _problems(problems, config.limit)
-    path = run_folder(chosen, name, config)
-    method = _method(config, config.models)
-    asks = {
-        (ask.work.prompt.key, ask.work.rollout): ask for problem in chosen for ask in method.plan(problem, [])
-    }
-    stored = 0
-    if path.is_dir():
-        with Store(path, write=False) as store:
-            # Models are named by what the user writes here and by their identity there: rename, then compare.
-            known = (store.read_json("run.json") or {}).get("models", {})
-            identities = tuple(known.get(spec, spec) for spec in config.models)
-            same = _method(config, identities)
-            ids = {ask.work.id for problem in chosen for ask in same.plan(problem, [])}
-            stored = sum(id in store.rows for id in ids)
-    texts = {key: sum(len(m.content) for m in ask.work.prompt.messages) for (key, _), ask in asks.items()}
-    prompts = sum(texts[key] for key, _ in asks) // 3
-    once = sum(texts.values()) // 3
-    owed = len(asks) - stored
-    return Plan(
-        run=str(path),
-        rollouts=len(asks),
-        stored=stored,
-        requests=owed,
-        prompt_tokens=prompts * owed // max(1, len(asks)),
-        shared_tokens=(prompts - once) * owed // max(1, len(asks)),
-        completion_tokens=owed * config.tokens,
-    )
-
-
-def run_folder(problems: Sequence[Problem], name: str, config: RankConfig) -> Path:
-    """Where the run lies: as told, or found again by the name of the file and the questions in it."""
-    from porism.data import data_hash
-
-    return config.output or Path("runs") / f"{name}-{data_hash(problems)}"
-
-
-def _config(settings: dict[str, Any]) -> RankConfig:
-    if "model" in settings:
-        model = settings.pop("model")
-        settings["models"] = (model,) if isinstance(model, str) else tuple(model)
-    fields = RankConfig.__dataclass_fields__
-    for key in settings:
-        if key not in fields:
-            from difflib import get_close_matches
-
-            near = get_close_matches(key, fields, n=1)
-            raise ConfigError(f"unknown setting {key!r}" + (f": did you mean {near[0]!r}?" if near else ""))
-    return RankConfig(**settings)
-
-
-def _problems(
-    problems: Path | str | Problem | Sequence[Problem], limit: int | None
-) -> tuple[list[Problem], str, list[str]]:
-    """The problems to rank, the run's name, and warnings. DataError where one cannot be ranked."""
-    if isinstance(problems, str | Path):
-        from porism.data import load
-
-        path = Path(problems)
-        report = load(path, limit=limit)
-        chosen, warnings = list(report.problems), [str(finding) for finding in report.warnings]
-        name, where = path.resolve().stem, str(path)
-    else:
-        chosen = [problems] if isinstance(problems, Problem) else list(problems)[:limit]
-        warnings, where = [], "the problems given"
-        name = chosen[0].id if len(chosen) == 1 else "problems"
-    faults = [] if chosen else [f"{where}: there is no problem here"]
-    for problem in chosen:
-        if not problem.neighbors:
-            faults.append(
-                f"{where}: problem {problem.id!r} has no neighbors, and a candidate is judged by nothing else: add "
-                "questions near it whose answers you know, under the key 'neighbors'"
-            )
-        if not problem.candidates:
-            faults.append(
-                f"{where}: problem {problem.id!r} has no candidates to rank: add them under 'candidates'"
-            )
-    if faults:
-        raise DataError(faults)
-    return chosen, "".join(c if c.isalnum() or c in "-_." else "-" for c in name)[:60], warnings
-
-
-async def _open_models(
-    stack: AsyncExitStack, problems: Sequence[Problem], config: RankConfig, watch: Watch, warnings: list[str]
-) -> list[Model]:
-    from porism.models import open_model
-
-    draft = _method(config, config.models)
-    longest = max(
-        sum(len(m.content) for m in ask.work.prompt.messages)
-        for problem in problems
-        for ask in draft.plan(problem, [])
-    )
-    models = []
-    for spec in config.models:
-        # Text averages over three characters a token, formulas fewer: two is on the safe side.
-        context = longest // 2 + config.tokens + 64 if spec.startswith("local/") else None
-        model = open_model(spec, base_url=config.base_url, context=context, concurrency=config.concurrency)
-        host = getattr(model, "host", None)
-        if host is not None:
-            watch.note(f"{spec}: questions and candidates go to {host}")
-        models.append(await stack.enter_async_context(model))
-        for warning in await model.probe():
-            warnings.append(f"{spec}: {warning}")
-            watch.note(warnings[-1])
-    watch.note(
-        f"sampling: temperature {config.temperature:g}, at most {config.tokens} tokens an answer; "
-        f"{config.rollouts} rollouts a neighbor"
-    )
-    return models
-
-
-def _method(config: RankConfig, solvers: tuple[str, ...]) -> Utility:
-    return Utility(
-        solvers=solvers,
-        sampling=Sampling(
-            temperature=config.temperature,
-            max_tokens=config.tokens,
-            top_p=config.top_p,
-            top_k=config.top_k,
-            min_p=config.min_p,
-        ),
-        rollouts=config.rollouts,
-        template=load_template(config.template, "utility"),
-        solve_template=load_template(config.solve_template, "solve"),
-        no_example=config.no_example,
-        target_samples=config.target_samples,
-    )
 
 
 def _answers_depend_on(method: Utility) -> dict[str, Any]:
@@ -365,7 +236,7 @@ def _open_run(
     store.write("problems.jsonl", b"".join(msgspec.json.encode(p) + b"\n" for p in problems))
 
 
-def _close_run(store: Store, result: Ranked) -> None:
+def _close_run(store: Store, result: Ranked, watch: RankWatch) -> None:
     def change(settings: dict[str, Any]) -> dict[str, Any]:
         settings["sessions"][-1] |= {
             "ended": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -376,6 +247,7 @@ def _close_run(store: Store, result: Ranked) -> None:
 
     store.update_settings(change)
     store.write_json("ranking.json", result)
+    store.write("status.txt", watch.status().encode())
 
 
 def _rankings(
@@ -413,16 +285,4 @@ def _signals(engine: Engine) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-__all__ = [
-    "Method",
-    "ModelError",
-    "Plan",
-    "PorismError",
-    "RankWatch",
-    "Ranked",
-    "arank",
-    "plan",
-    "rank",
-    "run_folder",
-    "score",
-]
+__all__ = ["RankWatch", "Ranked", "arank", "plan", "rank", "score"]

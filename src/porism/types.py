@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import msgspec
 from msgspec import Struct
 
-SCHEMA = 1
+SCHEMA: Literal[1] = 1
 
 CandidateKind = Literal["right", "right-but-terse", "method-error", "slip", "gap", "wrong-but-helpful"]
 VerdictKind = Literal["correct", "wrong", "no_answer", "undecided", "missing"]

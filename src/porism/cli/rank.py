@@ -80,7 +80,7 @@ def rank(
     """Rank the candidates of each problem by their consequences. The same command resumes and extends a run."""
     import asyncio
 
-    from porism import run, table
+    from porism import prepare, run, table
     from porism.errors import ConfigError
     from porism.progress import choose
 
@@ -109,7 +109,7 @@ def rank(
         "models": tuple(model or [DEFAULT_MODEL]),
     }
     if dry_run:
-        table.show_plan(run.plan(file, **settings), as_json=as_json)
+        table.show_plan(prepare.plan(file, **settings), as_json=as_json)
         return
     watch = choose()
     result = asyncio.run(run.arank(file, watch=watch, confirm=_confirm, **settings))

@@ -23,7 +23,6 @@ from porism.models.wire import Quirk
 from porism.types import Call, Reply, Usage
 
 MAX_BODY = 64 * 2**20  # bytes; a longer answer is refused before it fills the memory
-MAX_N = 16  # rollouts of one call, where the server gives more than one
 CONNECT = 15.0  # seconds to open a connection
 DISCOVERY = 5.0  # seconds to learn the context before doing without
 
@@ -249,4 +248,4 @@ def _again(error: ModelError, message: str) -> ModelError:
     )
 
 
-__all__ = ["MAX_BODY", "MAX_N", "OpenAIModel"]
+__all__ = ["MAX_BODY", "OpenAIModel"]

@@ -9,10 +9,14 @@ counted: only an error that no call can survive is raised.
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from porism.errors import ModelError
-from porism.models.openai import MAX_N, OpenAIModel
+from porism.models.wire import MAX_N
 from porism.types import Call, Completion, Message, Prompt, Sampling
+
+if TYPE_CHECKING:
+    from porism.models.openai import OpenAIModel
 
 PATIENCE = 60.0  # seconds for the whole trial
 _WORDS = "List ten random, unrelated English nouns, separated by commas. Begin at once, with an unusual one."

@@ -21,6 +21,7 @@ from msgspec import Struct
 from porism.errors import ModelError
 from porism.types import Call, Completion, Reply, Usage
 
+MAX_N = 16  # rollouts of one call, where the server gives more than one
 Quirk = Literal["completion_cap", "no_seed", "no_n"]
 QUOTED = 300  # characters of a server's own words that a message may hold
 
@@ -264,4 +265,4 @@ def _clean(text: str, key: str | None) -> str:
     return text if len(text) <= QUOTED else text[: QUOTED - 1] + "…"
 
 
-__all__ = ["QUOTED", "Quirk", "failure", "parse", "payload", "remedy"]
+__all__ = ["MAX_N", "QUOTED", "Quirk", "failure", "parse", "payload", "remedy"]

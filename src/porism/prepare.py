@@ -1,0 +1,170 @@
+"""What a run is made of, before it runs: settings, problems, folder, method, models; and what it would cost.
+
+Whatever can be wrong is found here, in this order, before the first token is spent. `plan` stops short of the models,
+so a dry run starts nothing and sends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from porism.config import RankConfig
+from porism.engine import Watch
+from porism.errors import ConfigError, DataError
+from porism.methods.prompt import load_template
+from porism.methods.utility import Utility
+from porism.store import Store
+from porism.types import Model, Problem, Sampling
+
+Problems = Path | str | Problem | Sequence[Problem]
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """What a run would ask: exact rollouts and requests, and an estimate of tokens.
+
+    prompt_tokens counts every rollout's prompt in full; shared_tokens is the part of it that a server with a prefix
+    cache computes once. completion_tokens is the most that the limit of an answer allows.
+    """
+
+    run: str
+    rollouts: int
+    stored: int
+    requests: int
+    prompt_tokens: int
+    shared_tokens: int
+    completion_tokens: int
+
+
+def resolve(settings: dict[str, Any]) -> RankConfig:
+    if "model" in settings:
+        model = settings.pop("model")
+        settings["models"] = (model,) if isinstance(model, str) else tuple(model)
+    fields = RankConfig.__dataclass_fields__
+    for key in settings:
+        if key not in fields:
+            near = get_close_matches(key, fields, n=1)
+            raise ConfigError(f"unknown setting {key!r}" + (f": did you mean {near[0]!r}?" if near else ""))
+    return RankConfig(**settings)
+
+
+def read(problems: Problems, limit: int | None) -> tuple[list[Problem], str, list[str]]:
+    """The problems to rank, the run's name, and warnings. DataError where one cannot be ranked."""
+    if isinstance(problems, str | Path):
+        from porism.data import load
+
+        path = Path(problems)
+        report = load(path, limit=limit)
+        chosen, warnings = list(report.problems), [str(finding) for finding in report.warnings]
+        name, where = path.resolve().stem, str(path)
+    else:
+        chosen = [problems] if isinstance(problems, Problem) else list(problems)[:limit]
+        warnings, where = [], "the problems given"
+        name = chosen[0].id if len(chosen) == 1 else "problems"
+    faults = [] if chosen else [f"{where}: there is no problem here"]
+    for problem in chosen:
+        if not problem.neighbors:
+            faults.append(
+                f"{where}: problem {problem.id!r} has no neighbors, and a candidate is judged by nothing else: add "
+                "questions near it whose answers you know, under the key 'neighbors'"
+            )
+        if not problem.candidates:
+            faults.append(
+                f"{where}: problem {problem.id!r} has no candidates to rank: add them under 'candidates'"
+            )
+    if faults:
+        raise DataError(faults)
+    return chosen, "".join(c if c.isalnum() or c in "-_." else "-" for c in name)[:60], warnings
+
+
+def run_folder(problems: Sequence[Problem], name: str, config: RankConfig) -> Path:
+    """Where the run lies: as told, or found again by the name of the file and the questions in it."""
+    from porism.data import data_hash
+
+    return config.output or Path("runs") / f"{name}-{data_hash(problems)}"
+
+
+def make_method(config: RankConfig, solvers: tuple[str, ...]) -> Utility:
+    return Utility(
+        solvers=solvers,
+        sampling=Sampling(
+            temperature=config.temperature,
+            max_tokens=config.tokens,
+            top_p=config.top_p,
+            top_k=config.top_k,
+            min_p=config.min_p,
+        ),
+        rollouts=config.rollouts,
+        template=load_template(config.template, "utility"),
+        solve_template=load_template(config.solve_template, "solve"),
+        no_example=config.no_example,
+        target_samples=config.target_samples,
+    )
+
+
+async def open_models(
+    stack: AsyncExitStack, problems: Sequence[Problem], config: RankConfig, watch: Watch, warnings: list[str]
+) -> list[Model]:
+    from porism.models import open_model
+
+    draft = make_method(config, config.models)
+    longest = max(
+        sum(len(m.content) for m in ask.work.prompt.messages)
+        for problem in problems
+        for ask in draft.plan(problem, [])
+    )
+    models = []
+    for spec in config.models:
+        # Text averages over three characters a token, formulas fewer: two is on the safe side.
+        context = longest // 2 + config.tokens + 64 if spec.startswith("local/") else None
+        model = open_model(spec, base_url=config.base_url, context=context, concurrency=config.concurrency)
+        host = getattr(model, "host", None)
+        if host is not None:
+            watch.note(f"{spec}: questions and candidates go to {host}")
+        models.append(await stack.enter_async_context(model))
+        for warning in await model.probe():
+            warnings.append(f"{spec}: {warning}")
+            watch.note(warnings[-1])
+    watch.note(
+        f"sampling: temperature {config.temperature:g}, at most {config.tokens} tokens an answer; "
+        f"{config.rollouts} rollouts a neighbor"
+    )
+    return models
+
+
+def plan(problems: Problems, **settings: Any) -> Plan:
+    """What `rank` with these settings would ask and is not stored yet. Sends nothing, starts nothing."""
+    config = resolve(settings)
+    chosen, name, _ = read(problems, config.limit)
+    path = run_folder(chosen, name, config)
+    method = make_method(config, config.models)
+    asks = {
+        (ask.work.prompt.key, ask.work.rollout): ask for problem in chosen for ask in method.plan(problem, [])
+    }
+    stored = 0
+    if path.is_dir():
+        with Store(path, write=False) as store:
+            # Models are named by what the user writes here and by their identity there: rename, then compare.
+            known = (store.read_json("run.json") or {}).get("models", {})
+            identities = tuple(known.get(spec, spec) for spec in config.models)
+            same = make_method(config, identities)
+            ids = {ask.work.id for problem in chosen for ask in same.plan(problem, [])}
+            stored = sum(id in store.rows for id in ids)
+    texts = {key: sum(len(m.content) for m in ask.work.prompt.messages) for (key, _), ask in asks.items()}
+    prompts = sum(texts[key] for key, _ in asks) // 3
+    once = sum(texts.values()) // 3
+    owed = len(asks) - stored
+    return Plan(
+        run=str(path),
+        rollouts=len(asks),
+        stored=stored,
+        requests=owed,
+        prompt_tokens=prompts * owed // max(1, len(asks)),
+        shared_tokens=(prompts - once) * owed // max(1, len(asks)),
+        completion_tokens=owed * config.tokens,
+    )
