@@ -14,8 +14,9 @@ from functools import cache
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias
 
+from porism.verify import points
 from porism.verify.exact import FIELDS, NotExact, Undefined, rational, residue
-from porism.verify.syntax import Node, Num, Op, Sym, Value, names, walk
+from porism.verify.syntax import Node, Num, Op, Sym, Value, names, walk, whole
 
 
 class Same(NamedTuple):
@@ -28,12 +29,14 @@ class Same(NamedTuple):
 Agree: TypeAlias = Callable[[Value, Value], Same]
 
 _COUNTERS = frozenset("nmkjlNMK")
-_POINTS = (
-    Fraction(17, 7), Fraction(5, 11), Fraction(23, 19), Fraction(29, 13), Fraction(3, 17), Fraction(41, 31),
-    Fraction(13, 5), Fraction(37, 43), Fraction(53, 23), Fraction(7, 29),
+_SMOOTH = frozenset(
+    (
+        "add", "sub", "mul", "div", "neg", "percent", "exp", "sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh",
+        "tanh", "sum", "prod", "fact", "binom", "Gamma",
+    )
 )  # fmt: skip
-_SPREAD = 7
-DIGITS = 60
+DIGITS = 60  # the precision of a first look, which covers sizes from 10^-SPAN to 10^SPAN
+SPAN = 6
 
 
 def same(left: Node, right: Node) -> Same:
@@ -103,24 +106,28 @@ def _evaluated(
     left: Node, right: Node, free: list[str], *, real_roots: bool, log_base: int
 ) -> tuple[Same, bool]:
     """The decision from points, and whether a root with two readings was met."""
-    from porism.verify.numeric import Evaluation, NeedsIntegers, NotNumeric
+    from porism.verify.numeric import MAX_DECADES, Closed, Evaluation, NeedsIntegers, NotNumeric, TooBig
 
     branched = False
+    closed: dict[int, Closed] = {}
 
     def at(point: dict[str, Fraction], digits: int = DIGITS) -> tuple[bool, bool, bool] | None:
         """Whether the sides agree, and whether each is real, at a point; None where one is undefined."""
         nonlocal branched
         sides = [Evaluation(dict(point), digits, real_roots=real_roots, log_base=log_base) for _ in range(2)]
+        if digits == DIGITS:
+            for side in sides:
+                side.closed = closed
         try:
             a, b = (side.value(node) for side, node in zip(sides, (left, right), strict=True))
-        except (Undefined, ValueError, ZeroDivisionError):
+        except (Undefined, ArithmeticError, ValueError, TooBig):
             return None
         branched |= sides[0].branched or sides[1].branched
         span = max(side.decades for side in sides)
-        if span * 3 + DIGITS > digits:
-            if span > 1500:
-                raise NotNumeric("span")
-            return at(point, span * 3 + DIGITS + 10)
+        if span > SPAN and digits == DIGITS:
+            if span > (MAX_DECADES // 5 if free else MAX_DECADES):
+                return None
+            return at(point, span * 3 + DIGITS)
         top = max(side.top for side in sides)
         ctx = sides[0].ctx
         if not (ctx.isfinite(a) and ctx.isfinite(b)):
@@ -128,15 +135,14 @@ def _evaluated(
         return bool(abs(a - b) <= top * ctx.mpf(10) ** (20 - digits)), sides[0].real, sides[1].real
 
     try:
-        return _decide(at, free), branched
+        return _decide(at, free, points.literals(left, right) if kinked(left, right) else None), branched
     except NeedsIntegers:
         pass
-    except (NotNumeric, OverflowError, TypeError) as reason:
-        return Same(None, "unknown" if not isinstance(reason, OverflowError) else "size"), branched
+    except (NotNumeric, TypeError):
+        return Same(None, "unknown"), branched
     try:
-        steps = (2, 3, 4, 5, 6, 9, 12)
-        found = [at({name: Fraction(step + 2 * place) for place, name in enumerate(free)}) for step in steps]
-    except (NotNumeric, OverflowError, TypeError):
+        found = [at(point) for point in points.integers(free, 12)]
+    except (NotNumeric, TypeError):
         return Same(None, "unknown"), branched
     seen = [item[0] for item in found if item is not None]
     if len(seen) < 5:
@@ -144,16 +150,34 @@ def _evaluated(
     return Same(all(seen), "integers"), branched
 
 
-def _decide(at: Any, free: list[str]) -> Same:
+def kinked(*nodes: Node) -> bool:
+    """Whether a variable stands under a root, a logarithm or an absolute value, or in a floor, maximum, ...
+
+    There a function may be another one beyond some point. All others are analytic in their variables, and
+    equal everywhere when equal on a few points.
+    """
+    return any(isinstance(item, Op) and _kink(item) and names(item) for item in _all(*nodes))
+
+
+def _kink(item: Op) -> bool:
+    if item.head == "pow":
+        return bool(names(item.args[0])) and whole(item.args[1]) is None
+    return item.head not in _SMOOTH
+
+
+def _decide(at: Any, free: list[str], literals: list[Fraction] | None) -> Same:
     if not free:
         found = at({})
-        if found is None:
-            return Same(None, "undefined")
-        return Same(found[0], "numeric")
-    positive = [at(_point(free, step, ())) for step in range(6)]
-    signs = list(itertools.product((1, -1), repeat=min(len(free), 3)))[1:]
-    mixed = [at(_point(free, step, sign)) for step, sign in enumerate(signs * 2)][:8]
-    seen = [item for item in positive + mixed if item is not None]
+        return Same(None, "undefined") if found is None else Same(found[0], "numeric")
+    positive, mixed = points.samples(free, literals)
+    here: list[tuple[bool, bool, bool]] = []
+    for point in positive:
+        item = at(point)
+        if item is not None:
+            here.append(item)
+            if not item[0] and item[1] and item[2] and not set(free) <= _COUNTERS:
+                return Same(False, "numeric")
+    seen = here + [item for item in map(at, mixed) if item is not None]
     if len(seen) < 3:
         return Same(None, "undefined")
     both = [item for item in seen if item[1] and item[2]]
@@ -162,25 +186,14 @@ def _decide(at: Any, free: list[str]) -> Same:
     if all(item[0] for item in both):
         narrower = any(item[1] and not item[2] for item in seen)
         return Same(None, "domain") if narrower else Same(True, "numeric")
-    here = [item for item in positive if item is not None and item in both]
+    here = [item for item in here if item in both]
     if here and all(item[0] for item in here):
         return Same(None, "equal for positive values only")
     if set(free) <= _COUNTERS:
-        whole = [
-            at({name: Fraction(step + 3 * index) for index, name in enumerate(free)}) for step in range(1, 8)
-        ]
+        whole = [at(point) for point in points.integers(free, 7)]
         if any(whole) and all(item is None or item[0] for item in whole):
             return Same(None, "equal at integers only")
     return Same(False, "numeric")
-
-
-def _point(free: list[str], step: int, sign: tuple[int, ...]) -> dict[str, Fraction]:
-    size = len(_POINTS)
-    point = {}
-    for at, name in enumerate(free):
-        value = _POINTS[(step + _SPREAD * at) % size] + Fraction(at // size)
-        point[name] = value * sign[at % len(sign)] if sign else value
-    return point
 
 
 def zero(node: Node) -> Same:
@@ -193,7 +206,7 @@ def proportional(left: Node, right: Node) -> tuple[Same, int]:
     free = sorted(names(left) | names(right))
     if not free:
         return Same(None, "constants"), 0
-    base = _point(free, 1, ())
+    base = points.samples(free, None)[0][1]
     there = {name: Num(value) for name, value in base.items()}
     a, b = substitute(left, there), substitute(right, there)
     if zero(a).equal is not False or zero(b).equal is not False:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from porism.verify.exact import NotExact, Undefined, rational
-from porism.verify.syntax import Node, Num, Op, Sym
+from porism.verify.syntax import Node, Num, Op, Sym, names
 
-MAX_DECADES = 3000  # spans beyond this are not evaluated
+MAX_DECADES = 1500  # spans beyond this are not evaluated
 _BIG = 10**12  # arguments of exponentials beyond this are not evaluated
 
 
@@ -27,12 +27,26 @@ class NeedsIntegers(NotNumeric):
     """Only integer points make sense: sums and products with variable bounds, gcd."""
 
 
+class TooBig(NotNumeric):
+    """A value too large to be worth computing."""
+
+
 @cache
 def context() -> Any:
     """A private mpmath context: its precision is nobody else's."""
     from mpmath.ctx_mp import MPContext
 
     return MPContext()
+
+
+class Closed(NamedTuple):
+    """What is known of a constant; its value is None for an operation with variables."""
+
+    value: Any
+    real: bool
+    branched: bool
+    top: Any
+    decades: int
 
 
 class Evaluation:
@@ -50,13 +64,40 @@ class Evaluation:
         self.branched = False  # a root had two readings
         self.top = self.ctx.mpf(0)
         self.decades = 0
+        self.closed: dict[int, Closed] | None = None  # constants already computed, by identity
 
     def value(self, node: Node) -> Any:
         """The value. Raises NotNumeric, Undefined, or what mpmath raises for a pole."""
+        if self.closed is not None and isinstance(node, Op):
+            return self._constant(node, self.closed)
+        return self._sized(node)
+
+    def _constant(self, node: Op, closed: dict[int, Closed]) -> Any:
+        """The value of an operation, remembered when no variable stands in it."""
+        known = closed.get(id(node))
+        if known is None:
+            if names(node):
+                closed[id(node)] = Closed(None, True, False, self.top, 0)
+                return self._sized(node)
+            inner = Evaluation({}, self.ctx.dps, real_roots=self.real_roots, log_base=self.log_base)
+            value = inner.value(node)
+            known = closed[id(node)] = Closed(value, inner.real, inner.branched, inner.top, inner.decades)
+        if known.value is None:
+            return self._sized(node)
+        self.real &= known.real
+        self.branched |= known.branched
+        self.top = max(self.top, known.top)
+        self.decades = max(self.decades, known.decades)
+        return known.value
+
+    def _sized(self, node: Node) -> Any:
         value = self._value(node)
         size = abs(value)
         if size > self.top:
             self.top = size
+        _, mantissa, exponent, bits = size._mpf_
+        if mantissa:
+            self.decades = max(self.decades, int(abs(exponent + bits) * 0.302))
         return value
 
     def _value(self, node: Node) -> Any:
@@ -77,9 +118,6 @@ class Evaluation:
         return self._apply(ctx, head, args, node)
 
     def _fraction(self, value: Fraction) -> Any:
-        if value:
-            size = abs(value.numerator.bit_length() - value.denominator.bit_length()) * 0.302
-            self.decades = max(self.decades, int(size))
         return self.ctx.mpf(value.numerator) / value.denominator
 
     def _name(self, name: str) -> Any:
@@ -141,7 +179,7 @@ class Evaluation:
         if function is None or len(args) != (2 if head == "binom" else 1):
             raise NotNumeric(head)
         if head in _BOUNDED and abs(a) > _BIG:
-            raise NotNumeric("size")
+            raise TooBig("size")
         return self._watched(getattr(ctx, function)(*args), args)
 
     def _real(self, value: Any) -> Any:
@@ -189,14 +227,14 @@ class Evaluation:
         except NotExact:
             pass
         if abs(b * self.ctx.ln(a)) > _BIG:
-            raise NotNumeric("size")
+            raise TooBig("size")
         return self._watched(self.ctx.power(a, b), [a, b])
 
     def _fractional(self, a: Any, b: Fraction) -> Any:
         """a to a rational power; an odd root of a negative number by the chosen reading."""
         ctx = self.ctx
         if abs(b) > _BIG:
-            raise NotNumeric("size")
+            raise TooBig("size")
         power = ctx.mpf(b.numerator) / b.denominator
         if a == 0:
             if b < 0:
@@ -220,4 +258,4 @@ _FUNCTIONS = {
     "gamma": "gamma", "zeta": "zeta",
 }  # fmt: skip
 
-__all__ = ["MAX_DECADES", "Evaluation", "NeedsIntegers", "NotNumeric", "context"]
+__all__ = ["MAX_DECADES", "Closed", "Evaluation", "NeedsIntegers", "NotNumeric", "TooBig", "context"]

@@ -22,6 +22,7 @@ import msgspec
 from porism.types import Gold, Verdict
 from porism.verify import VERSION
 from porism.verify.compare import quick
+from porism.verify.worker import EVENT, FORK, Reply
 
 _KEPT = (
     "PATH",
@@ -115,7 +116,7 @@ class Verifier:
         worker = self._idle.pop() if self._idle else await self._new()
         try:
             async with asyncio.timeout(10 * self.limit + 20):
-                verdict = await worker.decide(item)
+                reply = await worker.decide(item)
         except TimeoutError:
             worker.kill()
             raise WorkerLostError("wall-limit", own=True) from None
@@ -126,8 +127,11 @@ class Verifier:
         except BaseException:
             worker.kill()
             raise
-        self._idle.append(worker)
-        return verdict
+        if reply.alive:
+            self._idle.append(worker)
+        else:
+            worker.close()
+        return reply.verdict
 
     async def _new(self) -> _Worker:
         await self.warm()
@@ -149,10 +153,10 @@ class _Worker:
         self._reader, self._writer = await asyncio.open_connection(sock=self._link)
         return self
 
-    async def decide(self, item: bytes) -> Verdict:
+    async def decide(self, item: bytes) -> Reply:
         self._writer.write(len(item).to_bytes(4, "big") + item)
         size = int.from_bytes(await self._reader.readexactly(4), "big")
-        return msgspec.msgpack.decode(await self._reader.readexactly(size), type=Verdict)
+        return msgspec.msgpack.decode(await self._reader.readexactly(size), type=Reply)
 
     async def ended(self) -> int:
         """The wait status of a worker that closed its socket."""
@@ -172,8 +176,6 @@ class _Server:
     """The process that workers are forked from, seen from here."""
 
     def __init__(self, limit: float) -> None:
-        from porism.verify.worker import EVENT, FORK
-
         self._event = EVENT
         self._request = FORK.pack(limit)
         ours, theirs = socket.socketpair()

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from porism.verify.lexer import Token, Unreadable
 from porism.verify.numbers import MAX_DIGITS
-from porism.verify.syntax import NODES, Node, Num, Value
+from porism.verify.syntax import NODES, Node, Num, Value, whole
 
 MAX_DEPTH = 90
 END = Token("end", "")
@@ -36,13 +36,6 @@ def _integer(digits: str) -> int:
     cut = len(digits) // 2
     scale: int = 10 ** (len(digits) - cut)
     return _integer(digits[:cut]) * scale + _integer(digits[cut:])
-
-
-def whole(node: Value) -> int | None:
-    """The integer of an integer literal."""
-    if isinstance(node, Num) and node.digits is None and node.value.denominator == 1:
-        return node.value.numerator
-    return None
 
 
 def as_node(value: Value) -> Node:

@@ -146,7 +146,15 @@ def names(node: Node) -> frozenset[str]:
     ) - frozenset(bound)
 
 
+def whole(node: Value) -> int | None:
+    """The integer of an integer literal."""
+    if isinstance(node, Num) and node.digits is None and node.value.denominator == 1:
+        return node.value.numerator
+    return None
+
+
 __all__ = [
     "CONSTANTS", "EMPTY", "INFINITY", "NODES", "PI", "Combined", "Congruence", "Domain", "Interval",
-    "Listing", "Matrix", "Measured", "Node", "Num", "Op", "Ratio", "Relation", "Sym", "Text", "Value", "names", "walk",
+    "Listing", "Matrix", "Measured", "Node", "Num", "Op", "Ratio", "Relation", "Sym", "Text", "Value", "names",
+    "walk", "whole",
 ]  # fmt: skip

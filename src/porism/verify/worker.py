@@ -27,6 +27,8 @@ import msgspec
 from porism.types import Verdict
 
 MEMORY = 1 << 30  # bytes of address space a worker may use beyond what the server had
+ITEMS = 5000  # after as many items a worker makes room for a fresh one: caches grow
+DEPTH = 5000  # Python frames; a sum of a thousand terms is a tree as deep
 FRAME = struct.Struct("!I")
 FORK = struct.Struct("!d")  # request: CPU seconds an item
 EVENT = struct.Struct("!ii")  # reply: process id, -1 for a start or else the wait status
@@ -40,14 +42,17 @@ class Item(msgspec.Struct, frozen=True, array_like=True):
     answer_type: str | None = None
 
 
+class Reply(msgspec.Struct, frozen=True, array_like=True):
+    """The verdict, and whether the worker goes on."""
+
+    verdict: Verdict
+    alive: bool
+
+
 def serve(fd: int) -> None:
     """Import what workers need, then fork workers on request until the other side closes."""
     control = socket.socket(fileno=fd)
-    import math_verify  # noqa: F401  (forked workers find it loaded)
-    import sympy  # noqa: F401
-
-    from porism.verify import compare  # noqa: F401
-
+    _load()
     gc.collect()
     gc.freeze()
     wake, alarm = os.pipe()
@@ -83,6 +88,18 @@ def serve(fd: int) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
+def _load() -> None:
+    """Import and run once whatever is slow the first time, so that forked workers find it warm."""
+    from porism.verify.compare import compare
+
+    for answer, gold in (
+        ("\\sqrt{2}x", "x\\sqrt{3}"),
+        ("\\int_0^1 x\\,dx", "\\frac{1}{2}"),
+        ("(1,2]", "[1,2)"),
+    ):
+        compare(answer, gold)
+
+
 def _report_ended(control: socket.socket, children: set[int]) -> None:
     while children:
         pid, status = os.waitpid(-1, os.WNOHANG)
@@ -96,6 +113,7 @@ def _run(link: socket.socket, limit: float) -> None:
     """A worker's life: bounded, silent, and ended by os._exit."""
     try:
         _confine()
+        items = 0
         while True:
             size = _receive(link, FRAME.size)
             if size is None:
@@ -103,8 +121,10 @@ def _run(link: socket.socket, limit: float) -> None:
             body = _receive(link, FRAME.unpack(size)[0])
             if body is None:
                 break
+            items += 1
             verdict, healthy = _decide(msgspec.msgpack.decode(body, type=Item), limit)
-            reply = msgspec.msgpack.encode(verdict)
+            healthy = healthy and items < ITEMS
+            reply = msgspec.msgpack.encode(Reply(verdict, healthy))
             link.sendall(FRAME.pack(len(reply)) + reply)
             if not healthy:
                 break
@@ -113,6 +133,7 @@ def _run(link: socket.socket, limit: float) -> None:
 
 
 def _confine() -> None:
+    sys.setrecursionlimit(DEPTH)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     if sys.platform == "linux":
