@@ -123,16 +123,17 @@ def _evaluated(
         except (Undefined, ArithmeticError, ValueError, TooBig):
             return None
         branched |= sides[0].branched or sides[1].branched
-        span = max(side.decades for side in sides)
-        if span > SPAN and digits == DIGITS:
-            if span > (MAX_DECADES // 5 if free else MAX_DECADES):
-                return None
-            return at(point, span * 3 + DIGITS)
         top = max(side.top for side in sides)
         ctx = sides[0].ctx
         if not (ctx.isfinite(a) and ctx.isfinite(b)):
             return None
-        return bool(abs(a - b) <= top * ctx.mpf(10) ** (20 - digits)), sides[0].real, sides[1].real
+        agree = bool(abs(a - b) <= top * ctx.mpf(10) ** (20 - digits))
+        span = max(side.decades for side in sides)
+        if agree and span > SPAN and digits == DIGITS:  # a term may be too small to be seen
+            if span > (MAX_DECADES // 5 if free else MAX_DECADES):
+                return None
+            return at(point, span * 3 + DIGITS)
+        return agree, sides[0].real, sides[1].real
 
     try:
         return _decide(at, free, points.literals(left, right) if kinked(left, right) else None), branched
