@@ -158,31 +158,27 @@ def test_work_is_candidate_major_inside_a_round(tmp_path: Path) -> None:
     assert order == sorted(order, key=lambda o: (o[0], o[1] or "z"))
 
 
-def test_a_prefix_is_led_by_one_call(tmp_path: Path) -> None:
-    class Led(FakeModel):
-        lead = True
-        alone: dict[str, int] = {}  # noqa: RUF012
+def test_calls_of_a_prefix_go_one_after_another_where_wanted(tmp_path: Path) -> None:
+    class Chained(FakeModel):
+        chain = True
+        running: set[str]
+        most = 0
 
         async def generate(self, call: Call) -> Reply:
             text = call.prompt.messages[0].content
-            key = text.partition("Method ")[2][:1]
-            if key:
-                self.alone.setdefault(key, 0)
-                first = self.alone[key] == 0
-                self.alone[key] += 1
-                reply = await super().generate(call)
-                if first:
-                    assert self.alone[key] == 1, (
-                        "another call of this prefix started before the first was answered"
-                    )
-                return reply
-            return await super().generate(call)
+            prefix = text.partition("Method ")[2][:1] or text
+            assert prefix not in self.running
+            self.running.add(prefix)
+            self.most = max(self.most, len(self.running))
+            reply = await super().generate(call)
+            self.running.remove(prefix)
+            return reply
 
-    model = Led("fake/delay=0.005,max_n=1,concurrency=8")
-    model.lead = True
+    model = Chained("fake/delay=0.005,max_n=1,concurrency=4")
+    model.chain, model.running = True, set()
     outcome = go(tmp_path / "run", model)
     assert outcome.stopped is None
-    assert set(model.alone.values()) == {2 * 4}
+    assert model.most == 4
 
 
 @pytest.mark.parametrize("fault", ["fail=0.3", "busy=0.3", "fail=0.2,busy=0.2"])

@@ -6,7 +6,7 @@ success, is halved on "too many requests", and holds while the server is in trou
 again and none succeeds, the lane opens its circuit: it stops with the reason instead of failing for ever.
 
 Calls with equal prefixes follow each other, so that a server computes the prefix once. Where the model asks for
-it, the first call of a new prefix goes ahead alone and the others follow when it is answered.
+it they go strictly one after another, and calls of other prefixes fill the places beside them.
 """
 
 from __future__ import annotations
@@ -82,8 +82,7 @@ class Lane:
         self._landed, self._lost, self._failed = landed, lost, failed
         self._may_start, self._stop, self._waiting = may_start, stop, waiting
         self._groups: OrderedDict[tuple[int, str], deque[Pending]] = OrderedDict()
-        self._warm: set[str] = set()  # prefixes the server has computed
-        self._leading: set[str] = set()  # prefixes it is computing for the first time
+        self._chained: set[str] = set()  # prefixes with a call in flight, where calls of one go one by one
         self._tasks: set[asyncio.Task[None]] = set()
         self._backing_off = 0
         self._paused_until = 0.0
@@ -136,8 +135,8 @@ class Lane:
             group.popleft()
             if not group:
                 del self._groups[pending.group]
-            if self.model.lead and pending.prefix and pending.prefix not in self._warm:
-                self._leading.add(pending.prefix)
+            if self.model.chain and pending.prefix:
+                self._chained.add(pending.prefix)
             self.in_flight += pending.call.n
             self.calls_in_flight += 1
             task = asyncio.get_running_loop().create_task(self._attempt(pending))
@@ -150,7 +149,7 @@ class Lane:
 
     def _next(self) -> deque[Pending] | None:
         for (_, prefix), group in self._groups.items():
-            if prefix not in self._leading:
+            if prefix not in self._chained:
                 return group
         return None
 
@@ -176,19 +175,17 @@ class Lane:
             self._stop(raised)
             return
         else:
-            self._leave(pending, warm=True)
+            self._leave(pending)
             self._succeeded(pending, reply)
             return
         self._leave(pending)
         self._retry_or_give_up(pending, error)
         self.pump()
 
-    def _leave(self, pending: Pending, *, warm: bool = False) -> None:
+    def _leave(self, pending: Pending) -> None:
         self.in_flight -= pending.call.n
         self.calls_in_flight -= 1
-        self._leading.discard(pending.prefix)
-        if warm:
-            self._warm.add(pending.prefix)
+        self._chained.discard(pending.prefix)
 
     def _succeeded(self, pending: Pending, reply: Reply) -> None:
         self._failures_in_a_row = 0

@@ -329,7 +329,7 @@ class Model(Protocol):
     concurrency: int  # the most rollouts worth having in flight
     max_n: int  # the largest n of a call; 1 where the server gives one answer a call
     context: int | None  # tokens of prompt and answer together, where known
-    lead: bool  # ask one call of a new prefix first, and the rest when it is answered
+    chain: bool  # calls of one prefix go one after another: what runs beside them shares nothing
 
     async def __aenter__(self) -> Model: ...
 

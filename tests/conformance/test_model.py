@@ -55,7 +55,7 @@ class ModelConformance:
             assert model.concurrency >= 1
             assert model.max_n >= 1
             assert model.context is None or model.context > 0
-            assert isinstance(model.lead, bool)
+            assert isinstance(model.chain, bool)
 
         self.use(act)
 

@@ -162,15 +162,17 @@ class Utility:
         for candidate in candidates + [None] * self.no_example:
             for solver in self.solvers:
                 row = candidate.id if candidate else None
-                prefix = f"{solver}/{problem.id}/{row}" if candidate else ""
                 for neighbor in problem.neighbors:
+                    # Without an example, only rollouts of one prompt have anything in common.
+                    shared = f"candidate {row}" if candidate else f"neighbor {neighbor.id}"
+                    prefix = f"{solver}/{problem.id}/{shared}"
                     prompt = self._prompt(solver, self._text(problem, candidate, neighbor))
                     cell = Cell(problem.id, row, neighbor.id, self.name, solver, 0)
                     yield cell, prompt, golds[neighbor.id], prefix, self.rollouts
         for solver in self.solvers if self.target_samples else ():
             prompt = self._prompt(solver, render(self.solve_template, question=problem.question))
             cell = Cell(problem.id, None, None, self.name, solver, 0)
-            yield cell, prompt, None, "", self.target_samples
+            yield cell, prompt, None, f"{solver}/{problem.id}", self.target_samples
 
     def _text(self, problem: Problem, candidate: Candidate | None, neighbor: Neighbor) -> str:
         if candidate is None:

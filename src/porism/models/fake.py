@@ -157,7 +157,7 @@ class FakeModel:
         self.concurrency = concurrency or self.spec.concurrency or 1
         self.max_n = self.spec.max_n or 1
         self.context = context or self.spec.context
-        self.lead = False
+        self.chain = False
         self.host: str | None = None
         self.answered: Counter[str] = Counter()  # rollout id -> how often it was given out
         self._answer = answer

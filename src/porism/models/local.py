@@ -42,9 +42,8 @@ class LocalModel:
         self.name = f"local/{name_or_path}"
         self.identity = ""
         self.context: int | None = context or CONTEXT
-        self.concurrency = parallel or SLOTS
-        self.max_n = 1
-        self.lead = True
+        self.concurrency = self.max_n = parallel or SLOTS
+        self.chain = True
         self._name_or_path = name_or_path
         self._path = Path()
         self._server: _Server | None = None
@@ -150,6 +149,7 @@ class _Server:
             concurrency=settings.slots,
             context=settings.context,
         )
+        self.client.max_n = settings.slots  # child i gets the seed + i, and shares the prefill
         await self.client.__aenter__()
 
     @property

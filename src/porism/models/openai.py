@@ -51,7 +51,7 @@ class OpenAIModel:
         self.concurrency = concurrency
         self.max_n = 1  # until a probe has seen the server honor more
         self.context = context
-        self.lead = False
+        self.chain = False
         self.base_url = endpoint.normal_url(base_url)
         self.host = None if endpoint.is_loopback(self.base_url) else endpoint.host_of(self.base_url)
         self.timeout = timeout
