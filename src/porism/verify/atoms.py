@@ -49,13 +49,13 @@ class Atoms(Reader):
             self.at += 1
             top, bottom = whole(self.argument()), whole(self.argument())
             if top is not None and bottom is not None:
-                if not 0 < top < bottom:
+                if not 0 <= top < bottom:
                     raise Unreadable("a number before an improper fraction")
                 return Num(value.value + Fraction(top, bottom))
             self.at = start
         elif [self.peek(ahead).kind for ahead in range(3)] == ["num", "/", "num"] and self.peek().spaced:
             part = [number(self.peek(ahead).text).value for ahead in (0, 2)]
-            if 0 < part[0] < part[1]:
+            if 0 <= part[0] < part[1]:
                 self.at += 3
                 return Num(value.value + part[0] / part[1])
         return value

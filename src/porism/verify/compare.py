@@ -26,6 +26,7 @@ _CHOSEN = re.compile(
 )
 _ENGINE = re.compile(r"\\(?:i*int|lim|sum|prod|partial|det|frac\s*\{\s*d\s*\})(?![A-Za-z])")
 _LETTER = re.compile(r"(?<![A-Za-z])[A-J](?![A-Za-z])")
+_WRAPPED = re.compile(r"^\\(?:text|mbox|textbf|mathrm|mathbf)\s*\{([^{}]*\d[^{}]*)\}$")
 _GROUPED = re.compile(r"\d,\d{3}")
 _COMMA = re.compile(r"[+-]?\d+,\d+")
 _WRAPPER = re.compile(r"\\(?:text|mbox|textbf|mathbf|mathrm|bf|textit)\s*\{([^{}]*)\}")
@@ -207,6 +208,7 @@ def _number(value: Value) -> Node:
 
 
 def _values(gold: str, answer: str) -> Verdict:
+    gold, answer = (_WRAPPED.sub(r"\1", text) for text in (gold, answer))
     try:
         known, twofold = read(gold)
     except Unreadable:
@@ -222,8 +224,9 @@ def _values(gold: str, answer: str) -> Verdict:
         other = agreement.agree(read(gold, tight=True)[0], read(answer, tight=True)[0])
         if other.equal != found.equal:
             return Verdict("undecided", "two readings")
-    if found.equal is False and _COMMA.fullmatch(answer):
-        found = Same(None, "decimal comma")
+    if found.equal is False and _COMMA.fullmatch(answer) and isinstance(known, NODES):
+        found = agreement.agree(known, read(answer.replace(",", "."))[0])
+        found = Same(found.equal or None, "decimal comma")
     if found.equal is None and found.rule in ("unknown", "infinity"):
         return _symbolic(gold, answer, found.rule)
     return _verdict(found)

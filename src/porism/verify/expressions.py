@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from porism.verify.atoms import Atoms
 from porism.verify.lexer import Unreadable
+from porism.verify.matrices import negative, operation
 from porism.verify.reader import END, MAX_DEPTH, as_node, number, whole
-from porism.verify.syntax import INFINITY, NODES, Node, Num, Op, Sym, Value
+from porism.verify.syntax import INFINITY, NODES, Matrix, Node, Num, Op, Sym, Value
 
 _SUM, _PRODUCT, _TIGHT, _NEGATE, _POWER = 10, 20, 25, 15, 30
 _STARTS = frozenset(
@@ -29,6 +30,7 @@ _STARTS = frozenset(
         "prod",
         "mathbb",
         "[",
+        "begin",
     )
 )
 
@@ -49,18 +51,16 @@ class Expressions(Atoms):
             kind = token.kind
             if kind in ("+", "-", "pm", "mp") and power < _SUM:
                 self.at += 1
-                right = self.node(_SUM)
-                left = Op({"+": "add", "-": "sub"}.get(kind, kind), (as_node(left), right))
+                left = operation({"+": "add", "-": "sub"}.get(kind, kind), left, self.expression(_SUM))
             elif kind in ("*", "/", "mod") and power < _PRODUCT:
                 self.at += 1
-                right = self.node(_PRODUCT)
-                left = Op({"*": "mul", "/": "div"}.get(kind, kind), (as_node(left), right))
+                left = operation({"*": "mul", "/": "div"}.get(kind, kind), left, self.expression(_PRODUCT))
                 divided = kind == "/"
                 continue
             elif power < (_TIGHT if self.tight else _PRODUCT) and self.multiplies(left):
                 plain = isinstance(left, Op) and all(whole(part) is not None for part in left.args)
                 self.ambiguous |= divided and not token.spaced and (kind == "name" or not plain)
-                left = Op("mul", (as_node(left), self.node(_TIGHT)))
+                left = operation("mul", left, self.expression(_TIGHT))
                 continue
             else:
                 break
@@ -77,7 +77,7 @@ class Expressions(Atoms):
             return False
         if token.kind == "[" and not isinstance(left, NODES):
             return False
-        return token.kind in _STARTS and isinstance(left, NODES)
+        return token.kind in _STARTS and isinstance(left, (*NODES, Matrix))
 
     def closes(self) -> bool:
         return any(token.kind == "|" for token in self.items[self.at + 1 :])
@@ -86,10 +86,10 @@ class Expressions(Atoms):
         sign = self.take("-", "+", "pm", "mp")
         if sign is None:
             return self.postfix(self.atom())
-        body = self.node(_NEGATE)
+        body = self.expression(_NEGATE)
         if sign.kind == "+":
             return body
-        return Op({"-": "neg"}.get(sign.kind, sign.kind), (body,))
+        return negative(body) if sign.kind == "-" else Op(sign.kind, (as_node(body),))
 
     def postfix(self, left: Value) -> Value:
         while True:

@@ -16,6 +16,10 @@ from porism.verify.boxes import last_answer
 TAIL = 4000  # characters looked at by the rules that know no mark of their own
 _THINK = re.compile(r"<(/?)\s*(?:think|thinking|thought|reasoning)\s*>", re.IGNORECASE)
 _CHANNEL = "<|channel|>final<|message|>"
+_TURN = re.compile(r"<\|im_end\|>|<\|im_start\|>user|<\|endoftext\|>|<\|eot_id\|>|</s>")
+_HOPE = re.compile(
+    r"\s*I hope (?:it|this) is correct\.?\s*$|\s*(?:■|□|\\blacksquare|\\qed)\s*$", re.IGNORECASE
+)
 _TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
 _ANCHOR = re.compile(
     r"(?P<strong>final\s+answer|answer\s*:|answer\*\*\s*:|最终答案|答案)"
@@ -55,6 +59,7 @@ class Extracted:
 
 def visible(text: str) -> str | None:
     """The text without its thoughts, or None when it ends inside one."""
+    text = _TURN.split(text, maxsplit=1)[0] if _TURN.search(text.lstrip(), 1) else text
     if _CHANNEL in text:
         text = text.rsplit(_CHANNEL, 1)[1]
     kept: list[str] = []
@@ -130,6 +135,8 @@ def _announced(text: str) -> str | None:
     if not last["strong"] and rest.count("\n") > 5:
         return None
     value = _value(rest)
+    if value and _WORD.match(value) and (sentence := _IS.fullmatch(value)):
+        value = _strip(sentence["value"])  # "Final answer: the volume is 120"
     return None if value is None or _wordy(value) else value
 
 
@@ -184,7 +191,7 @@ def extract(text: str, *, truncated: bool = False) -> Extracted:
         return Extracted(None, "truncated")
     if not shown.strip():
         return Extracted(None, "empty")
-    tail = shown[-TAIL:]
+    tail = _HOPE.sub("", shown[-TAIL:])
     value = _announced(tail)
     return Extracted(value, "announced") if value is not None else _last_line(tail.strip())
 

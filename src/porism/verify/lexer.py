@@ -65,7 +65,7 @@ _TOKEN = re.compile(
     r"(?P<space>\s+)"
     r"|\\(?P<box>text|mbox|textbf|textit|textrm|mathrm|mathsf|mathtt|operatorname|hbox|textnormal|emph)\s*\{(?P<inner>[^{}]*)\}"
     r"|\\(?P<command>[A-Za-z]+)|\\(?P<escape>.)"
-    r"|(?P<grouped>\d{1,3}(?:,\d{3})+(?![\d])(?:\.\d+)?)"
+    r"|(?P<grouped>[1-9]\d{0,2}(?:,\d{3})+(?![\d])(?:\.\d+)?)"
     r"|(?P<num>\d+\.\d+(?:[eE][+-]?\d+)?(?![A-Za-z\d])|\d+[eE][+-]?\d+(?![A-Za-z\d])|\d+\.\d+|\d+\.(?=\D|$)|\d+|\.\d+)"
     r"|(?P<word>[A-Za-z]+)|(?P<op><=|>=|!=|==|=>|->|\*\*|[-+*/^_=<>(){}\[\]|!,;:'&%#\"?.])"
 )
@@ -81,6 +81,8 @@ def _word(word: str, spaced: bool) -> list[Token]:
     lower = word.lower()
     if lower in NUMBER_WORDS:
         return [Token("num", NUMBER_WORDS[lower], spaced)]
+    if lower in ("percent", "pct", "percentage"):
+        return [Token("%", word, spaced)]
     if len(word) > 1 and (
         is_unit(word) or len(word) > 3 or lower in ("is", "no", "of", "to", "we", "the", "are")
     ):
@@ -100,7 +102,7 @@ def _boxed(inner: str, spaced: bool, *, after_number: bool) -> list[Token]:
         return [Token("name", inner, spaced)]
     if lower in FUNCTIONS:
         return [Token("func", lower, spaced)]
-    if lower in _WORDS and lower != "in":
+    if (lower in _WORDS and lower != "in") or lower in ("percent", "pct", "percentage"):
         return _word(lower, spaced)
     if re.fullmatch(r"[\d.,/%]+", inner) or lower in NUMBER_WORDS:
         return tokens(inner)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 MAX_DIGITS = 4000  # below the interpreter's own bound on reading decimals
-_UINT = r"(?:\d{1,3}(?:,\d{3})+|\d+)"
+_UINT = r"(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)"
 _DEC = rf"(?:{_UINT}(?:\.\d*)?|\.\d+)"
 _INT_ARG = r"(?:\{\s*(-?\d+)\s*\}|(\d))"
 _DECIMAL = re.compile(rf"\s*([+-]?)\s*({_DEC})\s*(%?)\s*")

@@ -17,6 +17,7 @@ from porism.verify.syntax import (
     Sym,
     Value,
     names,
+    whole,
 )
 
 _UNITS_OF_ONE_LETTER = frozenset(("m", "s", "g", "h", "L"))
@@ -112,10 +113,14 @@ def _records(items: list[Value], heads: list[Node]) -> Value:
 
 def unit_letter(value: Value) -> Measured | None:
     """5 m as a measure: a number times one letter that is also a unit's."""
-    if isinstance(value, Op) and value.head == "mul" and isinstance(value.args[1], Sym):
+    if isinstance(value, Op) and value.head == "mul" and not names(value.args[0]):
         number, letter = value.args
-        if isinstance(letter, Sym) and letter.name in _UNITS_OF_ONE_LETTER and not names(number):
-            return Measured(number, letter.name)
+        power = ""
+        if isinstance(letter, Op) and letter.head == "pow" and whole(letter.args[1]) in (2, 3):
+            power = f" ^{whole(letter.args[1])}"
+            letter = letter.args[0]
+        if isinstance(letter, Sym) and letter.name in _UNITS_OF_ONE_LETTER:
+            return Measured(number, letter.name + power)
     return None
 
 
