@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -17,7 +19,10 @@ import pytest
 from porism.types import Gold, Verdict
 from porism.verify.pool import Verifier
 
-HOSTILE = "10^{10^{10^{x}}} \\cdot " + "(x+1)^{97} \\cdot " * 20 + "\\sin(9^{9^{9^{9}}})"
+ENDLESS = [f"\\int_0^{{{n}}} \\sin(e^{{x^2}})\\cos(x^3) \\ln x\\,dx" for n in range(2, 40)]  # minutes each
+
+
+CASES = Path(__file__).parent / "cases"
 
 
 def run(job: Callable[[Verifier], Awaitable[None]], *, workers: int = 2, limit: float = 1.0) -> None:
@@ -107,6 +112,75 @@ def test_a_killed_server_is_replaced() -> None:
         assert (await verifier.verify("\\sqrt{18}", Gold("3\\sqrt{2}"))).kind == "correct"
 
     run(job, workers=1)
+
+
+def test_an_endless_item_ends_at_its_cpu_limit_and_slows_no_other() -> None:
+    async def job(verifier: Verifier) -> None:
+        assert (await verifier.verify("\\sqrt{8}", Gold("2\\sqrt{2}"))).kind == "correct"
+        hostile = [asyncio.create_task(verifier.verify(text, Gold("7"))) for text in ENDLESS[:3]]
+        found = await asyncio.gather(*(verifier.verify(f"{n}+x", Gold(f"x+{n}")) for n in range(200)))
+        assert {verdict.kind for verdict in found} == {"correct"}
+        for task in hostile:
+            assert await task == Verdict("undecided", "cpu-limit")
+
+    run(job, workers=2, limit=0.3)
+
+
+def test_a_cancelled_caller_does_not_take_the_verdict_from_another() -> None:
+    async def job(verifier: Verifier) -> None:
+        first, second = (
+            asyncio.create_task(verifier.verify("\\sqrt{8}", Gold("2\\sqrt{2}"))) for _ in range(2)
+        )
+        await asyncio.sleep(0)
+        first.cancel()
+        assert (await second).kind == "correct"
+
+    run(job)
+
+
+def test_verdicts_do_not_depend_on_workers_or_order() -> None:
+    rows = [json.loads(line) for line in (CASES / "compare.jsonl").read_text("utf-8").splitlines()]
+    golds = [(row["answer"], Gold(row["gold"], row.get("answer_type"))) for row in rows]
+
+    async def decide(workers: int, seed: int) -> list[Verdict]:
+        order = list(range(len(golds)))
+        random.Random(seed).shuffle(order)
+        async with Verifier(workers=workers, limit=20) as verifier:
+            found = await asyncio.gather(*(verifier.verify(*golds[at]) for at in order))
+        return [verdict for _, verdict in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
+
+    one, three = asyncio.run(decide(1, 1)), asyncio.run(decide(3, 2))
+    assert one == three
+    for row, verdict in zip(rows, one, strict=True):
+        assert verdict.kind == row["expected"] or (
+            row["expected"] == "not correct" and verdict.kind != "correct"
+        )
+
+
+@pytest.mark.slow
+def test_hostile_items_are_all_answered_in_time() -> None:
+    """No item is lost, none outlives its limit, workers stay small, the machine is free afterwards."""
+    before = children(os.getpid())
+    items = [*ENDLESS, *(f"\\binom{{{10**9 + n}}}{{{10**8}}}+\\sqrt{{x}}" for n in range(50)),
+             *(f"{n}^{{{n}^{{{n}^{{x}}}}}}" for n in range(2, 50)), *("(" * 10_000 + str(n) for n in range(20)),
+             *("9" * 19_000 + str(n) for n in range(20)), "{" * 10**6, "\x00\u202e" * 50, "\\frac" * 5000]  # fmt: skip
+
+    async def job(verifier: Verifier) -> None:
+        await verifier.verify("x+1", Gold("x+\\sqrt{2}"))
+
+        async def timed(text: str) -> float:
+            async with slots:
+                start = time.monotonic()
+                assert (await verifier.verify(text, Gold("7"))).kind in ("wrong", "undecided")
+                return time.monotonic() - start
+
+        slots = asyncio.Semaphore(2)
+        assert (
+            max(await asyncio.gather(*map(timed, items))) < 10
+        )  # CPU time is what is bounded; others may run
+
+    run(job, limit=0.2)
+    assert children(os.getpid()) == before
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
