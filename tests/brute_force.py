@@ -132,11 +132,11 @@ def dual_degree(degree: int, nodes: int, cusps: int) -> int:
     return len(rest) - 1
 
 
-def cycle_colorings(n: int, k: int) -> int:
+def cycle_colorings(k: int, n: int) -> int:
     return sum(all(x != y for x, y in pairwise((*c, c[0]))) for c in product(range(k), repeat=n))
 
 
-def necklaces(beads: int, colors: int) -> int:
+def necklaces(colors: int, beads: int) -> int:
     return len({min(s[i:] + s[:i] for i in range(beads)) for s in product(range(colors), repeat=beads)})
 
 
