@@ -157,6 +157,31 @@ def test_verdicts_do_not_depend_on_workers_or_order() -> None:
         )
 
 
+def test_own_rules_run_only_when_code_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_checks.py").write_text(
+        "import os\n"
+        "def last_digit(answer, gold):\n    return answer[-1] == gold[-1]\n"
+        "def spins(answer, gold):\n    while True: pass\n"
+        "def unsure(answer, gold):\n    return None\n"
+        "def leaks(answer, gold):\n    return 'SECRET_KEY' in os.environ\n"
+        "def writes(answer, gold):\n    with open('here.txt', 'w') as file:\n        file.write('x')\n    return True\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SECRET_KEY", "x")
+
+    async def decide(name: str, *, allowed: bool) -> Verdict:
+        async with Verifier(workers=1, limit=0.3, allow_code=allowed) as verifier:
+            return await verifier.verify("15", Gold("25", f"python:my_checks:{name}"))
+
+    assert asyncio.run(decide("last_digit", allowed=True)).kind == "correct"
+    assert asyncio.run(decide("last_digit", allowed=False)).kind == "undecided"
+    assert asyncio.run(decide("spins", allowed=True)) == Verdict("undecided", "cpu-limit")
+    assert asyncio.run(decide("unsure", allowed=True)).kind == "undecided"
+    assert asyncio.run(decide("leaks", allowed=True)).kind == "wrong"
+    assert asyncio.run(decide("writes", allowed=True)).kind == "undecided"
+    assert asyncio.run(decide("missing", allowed=True)) == Verdict("undecided", "error: AttributeError")
+
+
 @pytest.mark.slow
 def test_hostile_items_are_all_answered_in_time() -> None:
     """No item is lost, none outlives its limit, workers stay small, the machine is free afterwards."""

@@ -1,7 +1,7 @@
 """Every case in tests/cases: failures of checkers reported in public, and our own rows of the same kinds.
 
-reported.jsonl: whole responses, `expected` says whether the answer is the gold. compare.jsonl: answers, with
-the verdict and why. A false "correct" is the worst fault; `undecided` is allowed only where a row says so.
+reported.jsonl and responses.jsonl: whole responses, `expected` says whether the answer is the gold.
+compare.jsonl: answers, with the verdict and why. A false "correct" is the worst fault; `undecided` is allowed only where a row says so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def rows(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (CASES / name).read_text("utf-8").splitlines()]
 
 
-REPORTED, OWN = rows("reported.jsonl"), rows("compare.jsonl")
+REPORTED, OWN, RESPONSES = rows("reported.jsonl"), rows("compare.jsonl"), rows("responses.jsonl")
 # Not equal, and not proved different: a tower 250 levels high, a root of nothing, a gold that is a picture.
 UNSURE = {"hang-factorial-nested", "crash-closed-powers", "crash-bare-sqrt", "ext-gold-unparsable"}
 
@@ -35,6 +35,13 @@ def test_reported(row: dict[str, Any]) -> None:
         assert kind == "correct"
     else:
         assert kind in (("undecided",) if row["id"] in UNSURE else ("wrong", "no_answer"))
+
+
+@pytest.mark.parametrize("row", RESPONSES, ids=[row["id"] for row in RESPONSES])
+def test_responses(row: dict[str, Any]) -> None:
+    found = extract(row["response"])
+    kind = "no_answer" if found.answer is None else compare(found.answer, row["gold"]).kind
+    assert (kind == "correct") == row["expected"], found
 
 
 @pytest.mark.parametrize("row", OWN, ids=[row["id"] for row in OWN])

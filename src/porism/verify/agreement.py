@@ -27,6 +27,8 @@ from porism.verify.syntax import (
     Value,
 )
 
+MAX_SPELLINGS = 3
+
 
 def agree(gold: Value, answer: Value) -> Same:
     """Whether an answer is the gold, and the rule."""
@@ -69,8 +71,16 @@ def _agree(gold: Value, answer: Value) -> Same:
     if isinstance(gold, Listing) and isinstance(answer, NODES):
         return _agree(gold.items[0], answer) if len(gold.items) == 1 else Same(False, "kind")
     if isinstance(answer, Listing) and isinstance(gold, NODES):
-        return _agree(gold, answer.items[0]) if len(answer.items) == 1 else Same(False, "kind")
+        return _spellings(gold, answer)
     return Same(None, "kind")
+
+
+def _spellings(gold: Node, answer: Listing) -> Same:
+    """One value against several: right when they are one value written several times, as in 3/4, or 75%."""
+    found = [_agree(gold, shape(item)) for item in answer.items] if len(answer.items) <= MAX_SPELLINGS else []
+    if found and answer.kind in ("list", "set") and all(item.equal for item in found):
+        return found[0]
+    return Same(None if found and all(item.equal is not False for item in found) else False, "kind")
 
 
 def _scalar(gold: Node, answer: Node) -> Same:

@@ -8,10 +8,12 @@ unfinished box, an unfinished thought have no answer. Linear in the length of th
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 
 from porism.verify.boxes import last_answer
+from porism.verify.words import known_words
 
 TAIL = 4000  # characters looked at by the rules that know no mark of their own
 _THINK = re.compile(r"<(/?)\s*(?:think|thinking|thought|reasoning)\s*>", re.IGNORECASE)
@@ -22,20 +24,26 @@ _HOPE = re.compile(
 )
 _TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
 _ANCHOR = re.compile(
-    r"(?P<strong>final\s+answer|answer\s*:|answer\*\*\s*:|最终答案|答案)"
+    r"(?P<strong>final\s+answer|answer\s*:|answer\*\*\s*:|^\s*\#{4}(?=\s*\S)|^\s*A\s*:(?=\s*\S)"
+    r"|最终答案|答案|答え|정답|답\s*:|ответ|réponse|respuesta|antwort|lösung)"
     r"|\b(?:the|our|my|correct|an)\s+(?:\w+\s+){0,2}(?:answer|result|solution)\b(?=\s+(?:is|are|equals)\b|\s*[:=])",
-    re.IGNORECASE,
+    re.IGNORECASE | re.MULTILINE,
 )
 _LEAD = re.compile(
-    r"[\s*_:：=#>-]*(?:(?:is|are|equals|would be|will be|should be|为|是)\b)?"
+    r"[\s*_:：=#>-]*(?:(?:is|are|equals|would be|will be|should be|ist|lautet|es|est|为|是|は)\b)?"
     r"(?:\s+(?:therefore|thus|then|simply|indeed|given by))?[\s*_:：=,]*",
     re.IGNORECASE,
 )
 _SPAN = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$|\\\[(.+?)\\\]|\\\((.+?)\\\)", re.DOTALL)
+_ALSO = re.compile(r"\s*,?\s*(?:and|or|,)\s*")
+_NOT = re.compile(r"\b(?:not|never|cannot)\b|n't\b", re.IGNORECASE)
+_FOREIGN = re.compile(r"[^\W\d_a-zA-Zα-ωΑ-Ω]")
+_OPENING = re.compile(r"(?:so|thus|hence|therefore|and|but|we conclude that)\b[,\s]*", re.IGNORECASE)
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
 _STOP = re.compile(r"[.!?。！？]+(?=\s|$|\*)")
 _CLAUSE = re.compile(
-    r"[,，;；]\s*(?!(?:and|or)\b)(?=[a-z]{2,}\b(?!\s*[=<>(\d]))|\s+(?:because|since|as|so|which|where|when|per)\s"
+    r"[,，;；]\s*(?!(?:and|or)\b)(?=[a-z]{2,}\b(?!\s*[=<>(\d]))"
+    r"|\s+(?:because|since|as|so|which|where|when|per)\s|\s+\((?=[a-z]{3,}\s)"
 )
 _IS = re.compile(
     r".*(?:\b(?:is|are|equals|be|equal to|becomes|get|obtain|gives|choose|pick|have)\b\s*:?|[为是]|等于|[:：])"
@@ -129,7 +137,7 @@ def _announced(text: str) -> str | None:
     last = anchors[-1]
     rest = text[last.end() :]
     lead = _LEAD.match(rest)
-    if lead is None or not (lead[0].strip() or "\n" in lead[0] or last[0].endswith((":", "案"))):
+    if lead is None or not (lead[0].strip() or "\n" in lead[0] or last[0].endswith((":", "案", "#"))):
         return None  # "the final answer within": spoken of, not given
     rest = rest[lead.end() :]
     if not last["strong"] and rest.count("\n") > 5:
@@ -137,11 +145,20 @@ def _announced(text: str) -> str | None:
     value = _value(rest)
     if value and _WORD.match(value) and (sentence := _IS.fullmatch(value)):
         value = _strip(sentence["value"])  # "Final answer: the volume is 120"
-    return None if value is None or _wordy(value) else value
+    if value is None or _wordy(value) or _NOT.match(value):
+        return None
+    return value
 
 
 def _wordy(text: str) -> bool:
     return len(_WORD.findall(text)) > 8 and not _MATHS.search(text)
+
+
+def _readable(line: str) -> bool:
+    """Whether a line is mathematics and nothing else."""
+    if len(line) > 200 or not _BARE.fullmatch(line) or _FOREIGN.search(line):
+        return False
+    return bool(_MATHS.search(line)) and not _WORD.search(line)
 
 
 def _last_line(text: str) -> Extracted:
@@ -153,24 +170,46 @@ def _last_line(text: str) -> Extracted:
         return Extracted(_strip(bold[-1]), "bold")
     spans = list(_SPAN.finditer(text))
     if spans:
+        first = len(spans) - 1
+        while first and _ALSO.fullmatch(text[spans[first - 1].end() : spans[first].start()]):
+            first -= 1
         after = text[spans[-1].end() :].strip()
         ends = not after or after[-1] in ".!。)*"
         if "\n" not in after and ends and len(after.split()) <= 4 and not re.search(r"\d", after):
-            return Extracted(_strip(spans[-1][0]), "last-math")
+            return Extracted(", ".join(_strip(span[0]) for span in spans[first:]), "last-math")
     line = lines[-1].strip()
     bare = line.strip("$`*. ")
-    if len(bare) <= 200 and _BARE.fullmatch(bare) and _MATHS.search(bare) and not _WORD.search(bare):
+    if len(bare) <= 200 and _readable(bare):
         return Extracted(_strip(line), "bare-line")
     if line[-1] in ".。!$*" or not _WORD.search(line[-20:]):
         sentence = [part for part in re.split(r"(?<=[.!?。！？])\s+", line) if part][-1]
         sentence = sentence.rstrip(".。!* ")
+        said = _OPENING.sub("", sentence, count=1)
+        if known_words(said.lower()):
+            return Extracted(said, "sentence")
         match = _IS.fullmatch(sentence) or _EQUALS.fullmatch(sentence)
+        if match and known_words(match["value"].lower()):
+            return Extracted(match["value"], "sentence")
+        if _NOT.search(sentence):
+            return Extracted(None, "none")
         if match:
             value = _value(match["value"])
             words = [word for word in _WORD.findall(value or "") if word.lower() not in _CONJUNCTIONS]
             if value and len(words) <= 3 and _MATHS.search(value):
                 return Extracted(value, "sentence")
     return Extracted(None, "none")
+
+
+def _record(text: str) -> str | None:
+    """The answer of a text that is one JSON object with that key."""
+    if text[0] != "{" or text[-1] != "}" or len(text) > TAIL:
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    value = found.get("final_answer", found.get("answer")) if isinstance(found, dict) else None
+    return str(value) if isinstance(value, str | int | float) and str(value).strip() else None
 
 
 def extract(text: str, *, truncated: bool = False) -> Extracted:
@@ -191,6 +230,8 @@ def extract(text: str, *, truncated: bool = False) -> Extracted:
         return Extracted(None, "truncated")
     if not shown.strip():
         return Extracted(None, "empty")
+    if (given := _record(shown.strip())) is not None:
+        return Extracted(given, "json")
     tail = _HOPE.sub("", shown[-TAIL:])
     value = _announced(tail)
     return Extracted(value, "announced") if value is not None else _last_line(tail.strip())

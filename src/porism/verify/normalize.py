@@ -58,6 +58,7 @@ _WORDS = [
     (re.compile(r"(?<!\\)\\[()\[\]]|\\\$|\$|`"), " "),
 ]
 _BOX = re.compile(r"\s*\\(?:boxed|fbox)\s*\{")
+_SPACED = re.compile(r"[-+]?[1-9]\d{0,2}(?: \d{3})+(?:\.\d+)?\.?")
 _JOINT = re.compile(r" ?([^\w\\ ]) ?|(?<=[A-Za-z\d]) (?=\\)|(?<![A-Za-z\d]) ")
 
 
@@ -116,6 +117,8 @@ def clean(text: str) -> str:
     text = re.sub(r"(?<=\d)(?:\\[,!; ])+(?=\d{3}(?!\d))", "", text)
     text = re.sub(r"(?<=\d),(?:\\[,!; ]\s*)+(?=\d{3}(?!\d))", ",", text)
     text = _SPACES.sub(lambda match: match[1] or " ", text).strip()
+    if _SPACED.fullmatch(text):
+        text = text.replace(" ", "")
     return text.rstrip(" .,;:") if not text.endswith(("...", r"\.")) else text
 
 

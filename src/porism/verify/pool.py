@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -22,6 +23,7 @@ import msgspec
 from porism.types import Gold, Verdict
 from porism.verify import VERSION
 from porism.verify.compare import quick
+from porism.verify.custom import is_custom
 from porism.verify.worker import EVENT, FORK, Reply
 
 _KEPT = (
@@ -50,14 +52,16 @@ class Verifier:
     """Decides answers, concurrently and within limits. Usable from any event loop, in any thread.
 
     workers: processes, one for each CPU by default. limit: CPU seconds an item. Nothing starts before
-    the first item that needs a worker, or `warm`.
+    the first item that needs a worker, or `warm`. allow_code: answer types may name a checker of the user's,
+    which is then imported and called in the workers (see custom.py); without it such items stay undecided.
     """
 
     version = VERSION
 
-    def __init__(self, *, workers: int | None = None, limit: float = 1.0) -> None:
+    def __init__(self, *, workers: int | None = None, limit: float = 1.0, allow_code: bool = False) -> None:
         self.workers = workers or os.cpu_count() or 1
         self.limit = limit
+        self.allow_code = allow_code
         self._known: dict[tuple[str, str, str | None], asyncio.Task[Verdict]] = {}
         self._server: _Server | None = None
         self._idle: list[_Worker] = []
@@ -88,13 +92,15 @@ class Verifier:
                 await self._server.close()
                 self._server = None
             if self._server is None:
-                self._server = _Server(self.limit)
+                self._server = _Server(self.limit, here=self.allow_code)
 
     async def verify(self, answer: str, gold: Gold) -> Verdict:
         """The verdict on an answer: correct, wrong or undecided. Never raises for what stands in it."""
         key = (answer, gold.answer, gold.answer_type)
         task = self._known.get(key)
         if task is None:
+            if is_custom(gold.answer_type) and not self.allow_code:
+                return Verdict("undecided", "own rule: code is not allowed")
             verdict = quick(*key)
             if verdict is not None:
                 return verdict
@@ -175,12 +181,13 @@ class _Worker:
 class _Server:
     """The process that workers are forked from, seen from here."""
 
-    def __init__(self, limit: float) -> None:
+    def __init__(self, limit: float, *, here: bool) -> None:
         self._event = EVENT
         self._request = FORK.pack(limit)
         ours, theirs = socket.socketpair()
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+        paths = [path for path in sys.path if path] + ([str(Path.cwd())] if here else [])
+        environment["PYTHONPATH"] = os.pathsep.join(paths)
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603  (our own module, no shell)
                 [sys.executable, "-P", "-m", "porism.verify.worker", str(theirs.fileno())],

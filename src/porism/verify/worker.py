@@ -150,9 +150,12 @@ def _confine() -> None:
 def _decide(item: Item, limit: float) -> tuple[Verdict, bool]:
     """The verdict, and whether the worker may go on."""
     from porism.verify.compare import compare
+    from porism.verify.custom import decide, is_custom
 
     signal.setitimer(signal.ITIMER_PROF, limit)
     try:
+        if item.answer_type is not None and is_custom(item.answer_type):
+            return decide(item.answer, item.gold, item.answer_type), True
         return compare(item.answer, item.gold, item.answer_type), True
     except (MemoryError, RecursionError) as fault:
         return Verdict("undecided", f"error: {type(fault).__name__}"), False
