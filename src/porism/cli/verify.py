@@ -11,6 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from porism.types import Verdict
+    from porism.verify.pool import Verifier
 
 
 def verify(
@@ -23,6 +24,9 @@ def verify(
         int | None, typer.Option("--workers", min=1, help="Processes; by default one for each CPU.")
     ] = None,
     limit: Annotated[float, typer.Option("--limit", min=0.01, help="CPU seconds an item may take.")] = 1.0,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Import and call checkers that answer types name.")
+    ] = False,
 ) -> None:
     """Extract the final answer of each response and compare it with the gold.
 
@@ -31,8 +35,10 @@ def verify(
     """
     import asyncio
 
+    from porism.verify.pool import Verifier
+
     rows = _rows(cases)
-    verdicts = asyncio.run(_decide(rows, workers, limit))
+    verdicts = asyncio.run(_decide(rows, Verifier(workers=workers, limit=limit, allow_code=allow_code)))
     table = _confusion(rows, verdicts)
     if as_json:
         typer.echo(json.dumps(_document(rows, verdicts, table), ensure_ascii=False, indent=2))
@@ -84,12 +90,11 @@ def _fault(row: object) -> str | None:
     return None
 
 
-async def _decide(rows: list[dict[str, Any]], workers: int | None, limit: float) -> list[Verdict]:
+async def _decide(rows: list[dict[str, Any]], verifier: Verifier) -> list[Verdict]:
     import asyncio
 
     from porism.types import Gold, Verdict
     from porism.verify.extract import extract
-    from porism.verify.pool import Verifier
     from porism.verify.suspicion import suspicion
 
     async def one(row: dict[str, Any]) -> Verdict:
@@ -104,7 +109,7 @@ async def _decide(rows: list[dict[str, Any]], workers: int | None, limit: float)
         doubt = suspicion(verdict, row.get("response", ""), row["gold"], truncated=truncated)
         return Verdict(verdict.kind, verdict.rule, doubt)
 
-    async with Verifier(workers=workers, limit=limit) as verifier:
+    async with verifier:
         return list(await asyncio.gather(*map(one, rows)))
 
 

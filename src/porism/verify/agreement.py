@@ -88,8 +88,13 @@ def _scalar(gold: Node, answer: Node) -> Same:
     if found.equal is False:
         measured = unit_letter(gold), unit_letter(answer)
         if (measured[0] is None) != (measured[1] is None):
-            return measures(measured[0] or gold, measured[1] or answer, agree)
+            return _doubted(measures(measured[0] or gold, measured[1] or answer, agree))
     return found
+
+
+def _doubted(found: Same) -> Same:
+    """5m beside 5: a unit without a space, or a variable."""
+    return Same(None, "unit or variable") if found.equal else found
 
 
 def _unnamed(gold: Value, answer: Relation) -> Same:

@@ -18,7 +18,7 @@ from porism.verify.normalize import clean, squeeze
 from porism.verify.numbers import literal
 from porism.verify.structures import read
 from porism.verify.syntax import EMPTY, NODES, Listing, Node, Op, Relation, Value
-from porism.verify.words import known_words, plain_words
+from porism.verify.words import known_words, number_phrase, plain_words
 
 MAX_LENGTH = 20_000  # longer answers are not read
 _CHOICE = re.compile(r"\(?([A-J])\)?")
@@ -29,7 +29,7 @@ _ENGINE = re.compile(r"\\(?:i*int|lim|sum|prod|partial|det|frac\s*\{\s*d\s*\})(?
 _LETTER = re.compile(r"(?<![A-Za-z])[A-J](?![A-Za-z])")
 _WRAPPED = re.compile(r"^\\(?:text|mbox|textbf|mathrm|mathbf)\s*\{([^{}]*\d[^{}]*)\}$")
 _GROUPED = re.compile(r"\d,\d{3}")
-_COMMA = re.compile(r"[+-]?\d+,\d+")
+_COMMA = re.compile(r"[+-]?(?:\d+,(?:\d{1,2}|\d{4,})|0,\d+)")
 _WRAPPER = re.compile(r"\\(?:text|mbox|textbf|mathbf|mathrm|bf|textit)\s*\{([^{}]*)\}")
 _SETTLED = frozenset(("integer", "rational", "decimal", "expression"))
 
@@ -67,7 +67,7 @@ def compare(answer: str, gold: str, answer_type: str | None = None) -> Verdict:
         return verdict
     if kind == "python":
         return Verdict("undecided", "own rules run in workers only")
-    left, right = clean(answer), clean(gold)
+    left, right = (number_phrase(text) or text for text in (clean(answer), clean(gold)))
     if not left:
         return Verdict("undecided", "empty")
     if kind == "string":
@@ -120,7 +120,8 @@ def _words(gold: str, answer: str) -> Same | None:
     left, right = plain_words(gold), plain_words(answer)
     meanings = [known_words(left) if left else None, known_words(right) if right else None]
     if all(meanings):
-        return Same(meanings[0] == meanings[1], "words")
+        unlike = set(meanings) == {"empty", "undefined"}  # "does not exist" may be said of a solution
+        return Same(None if unlike else meanings[0] == meanings[1], "words")
     if "empty" in meanings:
         return _against_empty(answer if meanings[0] else gold)
     if not left or not right or len(left) < 2 or len(right) < 2:

@@ -185,7 +185,7 @@ def _decide(at: Any, free: list[str], literals: list[Fraction] | None) -> Same:
     if len(both) < 3:
         both = seen
     if all(item[0] for item in both):
-        narrower = any(item[1] and not item[2] for item in seen)
+        narrower = any(item[1] and not item[2] and not item[0] for item in seen)
         return Same(None, "domain") if narrower else Same(True, "numeric")
     here = [item for item in here if item in both]
     if here and all(item[0] for item in here):

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from porism.verify.syntax import Node, Num, Sym
+from porism.verify.syntax import Node, Num, Op, Sym
 
 MAX_BITS = 400_000
 MAX_EXPONENT_BITS = 4_000
@@ -39,11 +39,22 @@ def rational(node: Node) -> Fraction:
     head = node.head
     if head not in _RATIONAL:
         raise NotExact(head)
+    if head == "mod" and isinstance(node.args[0], Op) and node.args[0].head == "pow":
+        return _power_modulo(node.args[0], rational(node.args[1]))
     args = [rational(arg) for arg in node.args]
     value = _RATIONAL[head](*args)
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
         raise NotExact("size")
     return value
+
+
+def _power_modulo(power: Op, modulus: Fraction) -> Fraction:
+    """The remainder of an integer power, without the power itself."""
+    base, exponent = (rational(arg) for arg in power.args)
+    whole = all(value.denominator == 1 for value in (base, exponent, modulus))
+    if not whole or exponent < 0 or modulus <= 0:
+        return _RATIONAL["mod"](_power(base, exponent), modulus)
+    return Fraction(pow(base.numerator, exponent.numerator, modulus.numerator))
 
 
 def _divide(a: Fraction, b: Fraction) -> Fraction:

@@ -22,11 +22,11 @@ _TURN = re.compile(r"<\|im_end\|>|<\|im_start\|>user|<\|endoftext\|>|<\|eot_id\|
 _HOPE = re.compile(
     r"\s*I hope (?:it|this) is correct\.?\s*$|\s*(?:■|□|\\blacksquare|\\qed)\s*$", re.IGNORECASE
 )
-_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
+_TAG = re.compile(r"[<\[](/?)(?:final_)?answer[>\]]", re.IGNORECASE)
 _ANCHOR = re.compile(
-    r"(?P<strong>final\s+answer|answer\s*:|answer\*\*\s*:|^\s*\#{4}(?=\s*\S)|^\s*A\s*:(?=\s*\S)"
+    r"(?P<strong>final\s+answer|answer\s*[:=]|\bans\s*[:.=]|answer\*\*\s*:|^\s*\#{4}(?=\s*\S)|^\s*A\s*:(?=\s*\S)"
     r"|最终答案|答案|答え|정답|답\s*:|ответ|réponse|respuesta|antwort|lösung)"
-    r"|\b(?:the|our|my|correct|an)\s+(?:\w+\s+){0,2}(?:answer|result|solution)\b(?=\s+(?:is|are|equals)\b|\s*[:=])",
+    r"|(?:\b(?:the|our|my|correct|an)\s+(?:\w+\s+){0,2}|^\s*)(?:answer|result|solution)\b(?=\s+(?:is|are|equals)\b|\s*[:=])",
     re.IGNORECASE | re.MULTILINE,
 )
 _LEAD = re.compile(
@@ -137,7 +137,9 @@ def _announced(text: str) -> str | None:
     last = anchors[-1]
     rest = text[last.end() :]
     lead = _LEAD.match(rest)
-    if lead is None or not (lead[0].strip() or "\n" in lead[0] or last[0].endswith((":", "案", "#"))):
+    if lead is None or not (
+        lead[0].strip() or "\n" in lead[0] or last[0].endswith((":", "=", ".", "案", "#"))
+    ):
         return None  # "the final answer within": spoken of, not given
     rest = rest[lead.end() :]
     if not last["strong"] and rest.count("\n") > 5:

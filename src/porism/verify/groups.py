@@ -17,6 +17,7 @@ _CYCLIC = re.compile(
     r"|(?:C|\\mathrm\{C\})_\{?(\d{1,9})\}?"
 )
 _NAMED = re.compile(r"(?:\\mathrm\{)?(S|A|D|Q|Dic)\}?_\{?(\d{1,6})\}?")
+_CYCLIC_WORDS = re.compile(r"(?:\\text\{)?(?:the)?cyclic(?:group)?(?:of)?order\}?(\d{1,6})\}?")
 _FACTOR = re.compile(r"\\times|\\oplus|\\otimes")
 _POWER = re.compile(r"(.*?)\^(?:\{(\d{1,3})\}|(\d))")
 _GROWTH = re.compile(r"(?:\\mathcal\{O\}|\\mathrm\{O\}|\\Theta|\\Omega|Theta|Omega|O|o)\((.*)\)", re.DOTALL)
@@ -34,7 +35,11 @@ def growth(text: str) -> tuple[str, str] | None:
 def invariants(text: str) -> tuple[int, tuple[int, ...], tuple[str, ...]] | None:
     """Free rank, prime powers, and the names of other factors; None when the text is not a group."""
     text = re.sub(r"\s+", "", text)
-    if not re.search(r"\\mathbb\{Z\}|\\mathbf\{Z\}|[CSADZQ]_", text):
+    if match := _CYCLIC_WORDS.fullmatch(text):
+        text = f"C_{match[1]}"
+    if text in ("trivialgroup", "thetrivialgroup", "\\text{trivial}", "\\text{trivialgroup}"):
+        text = "C_1"
+    if not re.search(r"\\mathbb\{Z\}|\\mathbf\{Z\}|[CSADZQVK]_|Z/", text):
         return None
     rank, powers, named = 0, Counter[int](), Counter[str]()
     for factor, times in map(_power, _FACTOR.split(text)):
@@ -44,6 +49,8 @@ def invariants(text: str) -> tuple[int, tuple[int, ...], tuple[str, ...]] | None
                 rank += times
             else:
                 powers.update({power: count * times for power, count in _prime_powers(int(digits)).items()})
+        elif re.fullmatch(r"[VK]_\{?4\}?", factor):
+            powers[2] += 2 * times
         elif match := _NAMED.fullmatch(factor):
             family, size = match[1], int(match[2])
             if (family, size) in (("S", 2), ("A", 3)):

@@ -71,6 +71,15 @@ _TOKEN = re.compile(
 )
 
 
+_GLUED = re.compile(
+    r"([A-Za-z]{0,2}?)(arcsin|arccos|arctan|sinh|cosh|tanh|sin|cos|tan|log|ln|exp|sqrt)([A-Za-z]{0,2})"
+)
+_ENGLISH = frozenset(
+    ("since", "cost", "costs", "tank", "tanks", "logs", "login", "sing", "sins", "using", "basin", "cosy")
+)
+_UNIT_LETTERS = frozenset("msghL")
+
+
 def _word(word: str, spaced: bool) -> list[Token]:
     if word in _WORDS:
         return [Token(_WORDS[word] if word != "pi" else "name", word, spaced)]
@@ -83,6 +92,9 @@ def _word(word: str, spaced: bool) -> list[Token]:
         return [Token("num", NUMBER_WORDS[lower], spaced)]
     if lower in ("percent", "pct", "percentage"):
         return [Token("%", word, spaced)]
+    if (glued := _GLUED.fullmatch(word)) and lower not in _ENGLISH:
+        parts = [part for part in glued.groups() if part]
+        return [token for at, part in enumerate(parts) for token in _word(part, spaced and at == 0)]
     if len(word) > 1 and (
         is_unit(word) or len(word) > 3 or lower in ("is", "no", "of", "to", "we", "the", "are")
     ):
@@ -164,6 +176,29 @@ def tokens(text: str, *, grouped: bool = False) -> list[Token]:
             kind = "num" if kind == "num" else {"==": "=", "**": "^", "->": "to", "&": "&"}.get(sign, sign)
             found.append(Token(kind, sign, spaced))
         spaced = False
+    return _with_units(found)
+
+
+def _with_units(found: list[Token]) -> list[Token]:
+    """5 m: a unit's letter that is set apart behind a number and ends it is no variable."""
+    for at in range(len(found) - 1, 0, -1):
+        token = found[at]
+        if token.kind != "name" or token.text not in _UNIT_LETTERS:
+            continue
+        after = [item.kind for item in found[at + 1 : at + 3]]
+        ends = (
+            not after
+            or after[0] in (",", ";", "and", "or")
+            or (after[0] == "^" and len(found) in (at + 3, at + 5))
+        )
+        rate = after[:1] == ["/"] and after[1:] == ["text"]
+        if (token.spaced and found[at - 1].kind in ("num", "}") and (ends or rate)) or (
+            ends
+            and found[at - 1].kind == "/"
+            and found[at - 2].text in _UNIT_LETTERS
+            and found[at - 2].spaced
+        ):
+            found[at] = Token("text", token.text, True)
     return found
 
 

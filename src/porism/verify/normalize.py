@@ -47,18 +47,21 @@ _WORDS = [
     (re.compile(r"\\(?:leq|leqslant|leqq)(?![A-Za-z])"), r"\\le"),
     (re.compile(r"\\(?:geq|geqslant|geqq)(?![A-Za-z])"), r"\\ge"),
     (re.compile(r"\\neq(?![A-Za-z])"), r"\\ne"),
+    (re.compile(r"\\mathbb\s*([A-Z])"), r"\\mathbb{\1}"),
     (re.compile(r"\\(?:varnothing|O)(?![A-Za-z])"), r"\\emptyset"),
     (re.compile(r"\\lbrace(?![A-Za-z])"), r"\\{"),
     (re.compile(r"\\rbrace(?![A-Za-z])"), r"\\}"),
     (re.compile(r"\\var(epsilon|theta|phi|rho|sigma|pi|kappa)(?![A-Za-z])"), r"\\\1"),
     (re.compile(r"\\(?:mathrm|operatorname\*?|rm)\s*\{\s*([A-Za-z]+)\s*\}"), r"\\mathrm{\1}"),
     (re.compile(r"\^\s*\{?\s*(?:\\circ|\\degree|o)\s*\}?(?![A-Za-z])|\\degrees?(?![A-Za-z])"), r"^\\circ "),
+    (re.compile(r"\^\\circ *(?:\\(?:mathrm|text)\{ *)?([CFK])\b *\}?(?!\()"), r"\\text{ degrees \1}"),
     (re.compile(r"(?<=\d)\{,\}(?=\d)"), ""),
     (re.compile(r"\\%"), "%"),
     (re.compile(r"(?<!\\)\\[()\[\]]|\\\$|\$|`"), " "),
 ]
 _BOX = re.compile(r"\s*\\(?:boxed|fbox)\s*\{")
 _SPACED = re.compile(r"[-+]?[1-9]\d{0,2}(?: \d{3})+(?:\.\d+)?\.?")
+_DOTTED = re.compile(r"[-+]?[1-9]\d{0,2}(?:\.\d{3}){2,}")
 _JOINT = re.compile(r" ?([^\w\\ ]) ?|(?<=[A-Za-z\d]) (?=\\)|(?<![A-Za-z\d]) ")
 
 
@@ -119,6 +122,8 @@ def clean(text: str) -> str:
     text = _SPACES.sub(lambda match: match[1] or " ", text).strip()
     if _SPACED.fullmatch(text):
         text = text.replace(" ", "")
+    if _DOTTED.fullmatch(text):
+        text = text.replace(".", "")
     return text.rstrip(" .,;:") if not text.endswith(("...", r"\.")) else text
 
 

@@ -74,6 +74,9 @@ def matrices(gold: Value, answer: Value, agree: Agree) -> Same:
         if named is None:
             return Same(None, "matrix")
         return matrices(matrix, named[1], agree) if matrix is gold else matrices(named[1], matrix, agree)
+    if isinstance(other, Listing) and other.items and all(isinstance(row, Listing) for row in other.items):
+        rows = Matrix(tuple(row.items for row in other.items if isinstance(row, Listing)))
+        return matrices(matrix, rows, agree) if matrix is gold else matrices(rows, matrix, agree)
     flat = [item for row in matrix.rows for item in row]
     vector = 1 in (len(matrix.rows), len(matrix.rows[0]))
     if isinstance(other, Listing) and other.kind in ("tuple", "bracket") and vector:

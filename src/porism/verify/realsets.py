@@ -205,6 +205,14 @@ def _relation(value: Relation) -> list[Piece]:
     return found or []
 
 
+def _absolute(inner: Node, op: str, bound: Node) -> list[Piece]:
+    """|inner| op bound, for a bound that is not negative."""
+    if _place(bound) < 0:
+        raise NotASet("a negative bound")
+    sides = _solved(inner, op, bound), _solved(inner, _FLIP[op], Op("neg", (bound,)))
+    return _meet(*sides) if op in ("<", "<=", "!=") else _joined([*sides[0], *sides[1]])
+
+
 def _solved(left: Node, op: str, right: Node) -> list[Piece]:
     """The solutions of a linear relation in one variable."""
     free = names(left) | names(right)
@@ -212,6 +220,10 @@ def _solved(left: Node, op: str, right: Node) -> list[Piece]:
         raise NotASet("not one variable")
     if signed_infinity(left) or signed_infinity(right):
         return [_piece(_MINUS, False, INFINITY, False)]
+    if isinstance(left, Op) and left.head == "abs" and not names(right):
+        return _absolute(left.args[0], op, right)
+    if isinstance(right, Op) and right.head == "abs" and not names(left):
+        return _absolute(right.args[0], _FLIP[op], left)
     name = next(iter(free))
     difference = Op("sub", (left, right))
     at = [substitute(difference, {name: Num(Fraction(step))}) for step in (0, 1)]

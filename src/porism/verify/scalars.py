@@ -12,7 +12,7 @@ from fractions import Fraction
 from porism.verify.equal import Same, same
 from porism.verify.exact import NotExact, Undefined, rational
 from porism.verify.magnitude import differ
-from porism.verify.syntax import INFINITY, PI, Node, Num, Op, names, walk
+from porism.verify.syntax import INFINITY, PI, Node, Num, Op, Sym, names, walk
 
 DIGITS = 6
 _ANGLES = frozenset(("sin", "cos", "tan", "cot", "sec", "csc"))
@@ -54,6 +54,7 @@ def agree(gold: Node, answer: Node) -> Same:
         return Same(None, "infinity")
     if has(gold, "base") or has(answer, "base"):
         return _bases(gold, answer)
+    answer = _respelled(gold, answer)
     exact = _compare(gold, answer, percent=True, radians=False)
     if exact.equal:
         return exact
@@ -71,6 +72,25 @@ def agree(gold: Node, answer: Node) -> Same:
         if reading.equal is not False:
             return reading
     return exact
+
+
+def _respelled(gold: Node, answer: Node) -> Node:
+    """An answer with j for the imaginary unit, or c for the constant C, in the gold's letters."""
+    theirs, ours = names(answer), names(gold)
+    for letter, other in (("j", "i"), ("c", "C"), ("C", "c")):
+        used = other in ours if other != "i" else any(item == Sym("i") for item in walk(gold))
+        if letter in theirs and letter not in ours and used and Sym(other) not in walk(answer):
+            return renamed(answer, letter, other)
+    return answer
+
+
+def renamed(node: Node, old: str, new: str) -> Node:
+    """The expression with another name for a variable."""
+    if isinstance(node, Sym):
+        return Sym(new) if node.name == old else node
+    if isinstance(node, Op):
+        return Op(node.head, tuple(renamed(arg, old, new) for arg in node.args))
+    return node
 
 
 def _small(gold: Node) -> bool:
@@ -103,7 +123,8 @@ def _compare(gold: Node, answer: Node, *, percent: bool, radians: bool) -> Same:
         return _rounded(left, right, written, found)
     known = decimal(left)
     if known is not None and _near(right, left, known.places):
-        return Same(None, "gold is a rounding of the answer")
+        exact = known.digits is not None and known.digits >= DIGITS and not _finite(right)
+        return Same(True if exact else None, "gold is a rounding of the answer")
     return found
 
 
@@ -116,12 +137,8 @@ def decimal(node: Node) -> Num | None:
 
 def _rounded(gold: Node, answer: Node, written: Num, found: Same) -> Same:
     """A decimal answer that is not exactly the gold: its rounding to enough digits, or another number."""
-    try:
-        value = rational(gold)
-        if _terminates(value.denominator):
-            return found
-    except (NotExact, Undefined):
-        pass
+    if _finite(gold):
+        return found
     places = written.places + (2 if has(answer, "percent") else 0)
     if not _near(gold, answer, places):
         return found
@@ -129,7 +146,12 @@ def _rounded(gold: Node, answer: Node, written: Num, found: Same) -> Same:
     return Same(True, "rounded") if enough else Same(False, "rounded to too few digits")
 
 
-def _terminates(denominator: int) -> bool:
+def _finite(node: Node) -> bool:
+    """Whether a value is a finite decimal."""
+    try:
+        denominator = rational(node).denominator
+    except (NotExact, Undefined):
+        return False
     for prime in (2, 5):
         while denominator % prime == 0:
             denominator //= prime
@@ -148,4 +170,4 @@ def _near(exact: Node, rounded: Node, places: int) -> bool:
     return bool(abs(a - b) < evaluation.ctx.mpf(10) ** -places)
 
 
-__all__ = ["agree", "decimal", "has", "rewritten", "signed_infinity"]
+__all__ = ["agree", "decimal", "has", "renamed", "rewritten", "signed_infinity"]

@@ -35,6 +35,7 @@ _SETS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
 _SEPARATORS = frozenset((",", ";", "and", "or", "newline"))
 _MATRIX = re.compile(r"[pbBvV]?(?:small)?matrix|array")
 _CUP = re.compile(r"(?<=[)\]}])\s*U\s*(?=[(\[{\\])")
+_TURNED = re.compile(r"([\[\]])([^\[\]]+[,;][^\[\]]+)([\[\]])")
 _TAIL = re.compile(
     r"[,;]?\s*(?:\\(?:text|mbox)\s*\{\s*)?\b(?:where|for (?:all|any|some|every|each)|with)\b.*|[,;]?\s*\\forall.*",
     re.DOTALL,
@@ -329,6 +330,9 @@ def _builder(value: Value, condition: Value) -> Value:
 
 def read(text: str, *, grouped: bool = False, tight: bool = False) -> tuple[Value, bool]:
     """The value of a cleaned text, and whether 1/2x stands in it. Raises Unreadable."""
+    if turned := _TURNED.fullmatch(text):
+        open_, body, close = turned.groups()
+        text = ("(" if open_ == "]" else "[") + body + (")" if close == "[" else "]")
     text = _CUP.sub(r" \\cup ", text)
     text = _TAIL.sub("", text) or text
     reader = _Reader(tokens(text, grouped=grouped), tight=tight)

@@ -18,6 +18,7 @@ NUMBER_WORDS = {word: str(at) for at, word in enumerate(_SMALL.split())} | {
     word: str(10 * at) for at, word in enumerate(_TENS.split(), 3)
 }
 
+_SCALES = {"thousand": 1000, "million": 10**6, "billion": 10**9}
 _PARTS = {2: "half halves", 3: "third thirds", 4: "quarter quarters fourth fourths", 5: "fifth fifths",
           6: "sixth sixths", 8: "eighth eighths", 10: "tenth tenths"}  # fmt: skip
 FRACTION_WORDS = {word: Fraction(1, part) for part, words in _PARTS.items() for word in words.split()}
@@ -101,10 +102,35 @@ def known_words(words: str) -> str | None:
     return None
 
 
+def number_phrase(text: str) -> str | None:
+    """The digits of a number in words (one hundred and five, twenty-one, two thousand), or None."""
+    words = [word for word in plain_words(text).replace("-", " ").split() if word != "and"]
+    if len(words) < 2 or not all(word in NUMBER_WORDS or word in _SCALES for word in words):
+        return None
+    total = here = 0
+    for word in words:
+        if word == "hundred":
+            here = max(here, 1) * 100
+        elif word in _SCALES:
+            total, here = total + max(here, 1) * _SCALES[word], 0
+        else:
+            here += int(NUMBER_WORDS[word])
+    return str(total + here)
+
+
 def singular(noun: str) -> str:
     """A noun without its plural ending, lower case, for comparison."""
     noun = noun.lower().strip(" .")
     return noun[:-1] if noun.endswith("s") and len(noun) > 3 else noun
 
 
-__all__ = ["FRACTION_WORDS", "NUMBER_WORDS", "is_unit", "known_words", "plain_words", "singular", "unit_size"]
+__all__ = [
+    "FRACTION_WORDS",
+    "NUMBER_WORDS",
+    "is_unit",
+    "known_words",
+    "number_phrase",
+    "plain_words",
+    "singular",
+    "unit_size",
+]
