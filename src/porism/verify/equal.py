@@ -91,10 +91,12 @@ def _numbers(left: Node, right: Node, free: list[str]) -> Same:
         other = _evaluated(left, right, free, real_roots=False, log_base=0)[0]
         if other.equal:
             return other
-    if any(isinstance(item, Op) and item.head == "log" and len(item.args) == 1 for item in _all(left, right)):
+    plain = [any(isinstance(item, Op) and item.head == "log" and len(item.args) == 1 for item in walk(side))
+             for side in (left, right)]  # fmt: skip
+    if any(plain):
         other = _evaluated(left, right, free, real_roots=True, log_base=10)[0]
-        if other.equal:
-            return other
+        if other.equal:  # log 10 and 1 / log 10 are both 1 to the base ten
+            return Same(None, "base of the logarithm") if all(plain) else other
     return first[0]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from porism.verify.expressions import END, MAX_DEPTH, Expressions, as_node, whole
+from porism.verify.joining import built, congruence, joined
 from porism.verify.lexer import Token, Unreadable, tokens
 from porism.verify.syntax import (
     EMPTY,
@@ -73,7 +74,7 @@ class _Reader(Expressions):
                 raise Unreadable(self.peek().text or "the end")
         if not found:
             raise Unreadable("nothing")
-        return _joined(found, joints)
+        return joined(found, joints)
 
     def item(self) -> Value:
         self.depth = 0 if self.depth < 0 else self.depth
@@ -87,7 +88,7 @@ class _Reader(Expressions):
             sides.append(self.set_expression())
         modulus = self.modulus()
         if modulus is not None:
-            return _congruence(sides, ops, modulus)
+            return congruence(sides, ops, modulus)
         if not ops:
             return left
         if "equiv" in ops:
@@ -216,7 +217,7 @@ class _Reader(Expressions):
             condition = self.items_until(close)
             self.need(close)
             self.bars = bars
-            return _builder(value, condition)
+            return built(value, condition)
         self.need(close)
         self.bars = bars
         if isinstance(value, Listing) and value.kind == "list":
@@ -274,58 +275,6 @@ class _Reader(Expressions):
             name += self.peek().text
             self.at += 1
         return name
-
-
-def _joined(found: list[Value], joints: list[str]) -> Value:
-    last = found[-1]
-    if isinstance(last, Congruence) and len(found) > 1:
-        return _residues(found, last)
-    if len(found) == 1:
-        return found[0]
-    parameters = [item for item in found if isinstance(item, Relation) and item.ops == ("in",) and item.sides[1] in
-                  (Domain("Z"), Domain("N"))]  # fmt: skip
-    if parameters and len(parameters) < len(found):
-        found = [item for item in found if item not in parameters]
-        if len(found) == 1:
-            return found[0]
-    conditions = [item for item in found if isinstance(item, Relation) and item.ops != ("=",)]
-    if len(conditions) == len(found):
-        plain = "and" if "and" in joints or not set(joints) <= {",", ";"} else "conditions"
-        return Combined("or" if "or" in joints else plain, tuple(found))
-    return Listing("list", tuple(found))
-
-
-def _congruence(sides: list[Value], ops: list[str], modulus: Node) -> Congruence:
-    if len(sides) == 1:
-        return Congruence(None, (as_node(sides[0]),), modulus)
-    if len(sides) != 2 or ops[0] not in ("equiv", "="):
-        raise Unreadable("a chain of congruences")
-    return Congruence(as_node(sides[0]), (as_node(sides[1]),), modulus)
-
-
-def _residues(found: list[Value], last: Congruence) -> Value:
-    """x = 1, 3 (mod 4), or several whole congruences in the same name and modulus."""
-    name, residues = last.name, []
-    for item in found[:-1]:
-        if isinstance(item, Relation) and item.ops in (("equiv",), ("=",)) and last.name is None:
-            name = as_node(item.sides[0])
-            residues.append(as_node(item.sides[1]))
-        elif isinstance(item, Congruence) and item.modulus == last.modulus and item.name in (name, last.name):
-            residues += item.residues
-        elif isinstance(item, NODES):
-            residues.append(item)
-        else:
-            raise Unreadable("congruences")
-    return Congruence(name, (*residues, *last.residues), last.modulus)
-
-
-def _builder(value: Value, condition: Value) -> Value:
-    """{x : condition} or {x in R : condition} as the condition."""
-    if isinstance(value, Relation) and value.ops == ("in",) and value.sides[1] == Domain("R"):
-        value = value.sides[0]
-    if isinstance(value, Sym) and isinstance(condition, Relation | Combined):
-        return condition
-    raise Unreadable("a set builder")
 
 
 def read(text: str, *, grouped: bool = False, tight: bool = False) -> tuple[Value, bool]:
