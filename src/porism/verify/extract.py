@@ -19,6 +19,7 @@ TAIL = 4000  # characters looked at by the rules that know no mark of their own
 _THINK = re.compile(r"<(/?)\s*(?:think|thinking|thought|reasoning)\s*>", re.IGNORECASE)
 _CHANNEL = "<|channel|>final<|message|>"
 _TURN = re.compile(r"<\|im_end\|>|<\|im_start\|>user|<\|endoftext\|>|<\|eot_id\|>|</s>")
+_BLANKS = re.compile(r"[^\S\n]{2,}")
 _HOPE = re.compile(
     r"\s*I hope (?:it|this) is correct\.?\s*$|\s*(?:■|□|\\blacksquare|\\qed)\s*$", re.IGNORECASE
 )
@@ -234,7 +235,7 @@ def extract(text: str, *, truncated: bool = False) -> Extracted:
         return Extracted(None, "empty")
     if (given := _record(shown.strip())) is not None:
         return Extracted(given, "json")
-    tail = _HOPE.sub("", shown[-TAIL:])
+    tail = _HOPE.sub("", _BLANKS.sub(" ", shown[-TAIL:]))
     value = _announced(tail)
     return Extracted(value, "announced") if value is not None else _last_line(tail.strip())
 

@@ -113,7 +113,7 @@ def unwrap(text: str) -> str:
 
 def clean(text: str) -> str:
     """The text in one spelling: ASCII signs, no dollar signs, sizes, thin spaces or boxes around it."""
-    text = unwrap(ascii_signs(text).strip())
+    text = unwrap(" ".join(ascii_signs(text).split()))
     text = _SIZES.sub("", text)
     for pattern, by in _WORDS:
         text = pattern.sub(by, text)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 MAX_DIGITS = 4000  # below the interpreter's own bound on reading decimals
+MAX_PERIODIC = 200  # finding a period takes time that grows with the square of the length
 _UINT = r"(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)"
 _DEC = rf"(?:{_UINT}(?:\.\d*)?|\.\d+)"
 _INT_ARG = r"(?:\{\s*(-?\d+)\s*\}|(\d))"
@@ -87,7 +88,7 @@ def literal(text: str) -> Literal | None:
         value, digits, places = _decimal(body)
         value = (-value if sign == "-" else value) * Fraction(10) ** power
         return Literal(value, digits, places - power)
-    if match := _REPEAT.fullmatch(text) or _ENDLESS.fullmatch(text):
+    if len(text) <= MAX_PERIODIC and (match := _REPEAT.fullmatch(text) or _ENDLESS.fullmatch(text)):
         return _repeating(match)
     return None
 
