@@ -18,6 +18,7 @@ from porism.verify.normalize import clean, squeeze
 from porism.verify.numbers import literal
 from porism.verify.structures import read
 from porism.verify.syntax import EMPTY, NODES, Listing, Node, Op, Relation, Value
+from porism.verify.typed import letters, truth, typed
 from porism.verify.words import known_words, number_phrase, plain_words
 
 MAX_LENGTH = 20_000  # longer answers are not read
@@ -58,8 +59,8 @@ def quick(answer: str, gold: str, answer_type: str | None = None) -> Verdict | N
 def compare(answer: str, gold: str, answer_type: str | None = None) -> Verdict:
     """The verdict on an answer; undecided where neither exact rules nor symbolic ones are sure.
 
-    answer_type: None or "auto" (the gold decides), integer, rational, expression, decimal or
-    decimal:TOLERANCE (0.01, or 1% of the gold), choice, boolean, string, or the name of a structure.
+    answer_type: None or "auto" (the gold decides), decimal:TOLERANCE (0.01, or 1% of the gold), choice, boolean,
+    string, tuple, set, multiset, interval, or another of typed.TYPES, for which the gold decides as well.
     """
     kind, _, detail = (answer_type or "auto").partition(":")
     verdict = quick(answer, gold, answer_type)
@@ -70,15 +71,16 @@ def compare(answer: str, gold: str, answer_type: str | None = None) -> Verdict:
     left, right = (number_phrase(text) or text for text in (clean(answer), clean(gold)))
     if not left:
         return Verdict("undecided", "empty")
-    if kind == "string":
-        return _verdict(_strings(right, left))
+    whole = {"string": _strings, "choice": letters, "boolean": truth}.get(kind)
+    if whole is not None:
+        return _verdict(whole(right, left))
     for rule in (_choices, _words, _asymptotics, groups.agree):
         found = rule(right, left)
         if found is not None:
             return _verdict(found)
     if kind == "decimal":
         return _decimals(right, left, detail)
-    return _values(right, left)
+    return _values(right, left, kind)
 
 
 def _verdict(found: Same, suspicious: str | None = None) -> Verdict:
@@ -191,7 +193,7 @@ def _decimals(gold: str, answer: str, detail: str) -> Verdict:
         known, given = (_number(read(text)[0]) for text in (gold, answer))
         a, b = (Evaluation({}, 60).value(node) for node in (known, given))
     except (Unreadable, NotNumeric, ArithmeticError, ValueError, TypeError):
-        return _values(gold, answer)
+        return _values(gold, answer, "decimal")
     bound = literal(detail) if detail else None
     written = decimal(known)
     if bound is not None:
@@ -201,7 +203,7 @@ def _decimals(gold: str, answer: str, detail: str) -> Verdict:
     elif written is not None:
         width = (a * 0 + 10) ** -written.places / 2
     else:
-        return _values(gold, answer)
+        return _values(gold, answer, "decimal")
     near = abs(a - b) <= width * (1 + (a * 0 + 10) ** -40)
     return Verdict("correct" if near else "wrong", "tolerance")
 
@@ -213,7 +215,7 @@ def _number(value: Value) -> Node:
     return value
 
 
-def _values(gold: str, answer: str) -> Verdict:
+def _values(gold: str, answer: str, kind: str) -> Verdict:
     gold, answer = (_WRAPPED.sub(r"\1", text) for text in (gold, answer))
     try:
         known, twofold = read(gold)
@@ -223,7 +225,9 @@ def _values(gold: str, answer: str) -> Verdict:
         given, doubtful = read(answer)
     except Unreadable:
         return _unread(gold, answer)
-    found = agreement.agree(known, given)
+    found = agreement.agree(typed(known, kind), typed(given, kind))
+    if found.equal is None and found.rule == "multiplicity" and kind == "multiset":
+        found = Same(False, "multiplicity")
     if found.equal is False and _GROUPED.search(gold if isinstance(given, Listing) else answer):
         found = _regrouped(gold, answer, known, given, found)
     if twofold or doubtful:
