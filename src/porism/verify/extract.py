@@ -25,7 +25,7 @@ _HOPE = re.compile(
 )
 _TAG = re.compile(r"[<\[](/?)(?:final_)?answer[>\]]", re.IGNORECASE)
 _ANCHOR = re.compile(
-    r"(?P<strong>final\s+answer|answer\s*[:=]|\bans\s*[:.=]|answer\*\*\s*:|^\s*\#{4}(?=\s*\S)|^\s*A\s*:(?=\s*\S)"
+    r"(?P<strong>final\s+answer|answer\s*[:=]|\bans\s*[:.=]|answer\*\*\s*:|^\s*\#{4}(?=\s*\S)|^\s*A\s*:(?=[^\n]*\S[^\n]*\s*\Z)"
     r"|最终答案|答案|答え|정답|답\s*:|ответ|réponse|respuesta|antwort|lösung)"
     r"|(?:\b(?:the|our|my|correct|an)\s+(?:\w+\s+){0,2}|^\s*)(?:answer|result|solution)\b(?=\s+(?:is|are|equals)\b|\s*[:=])",
     re.IGNORECASE | re.MULTILINE,
@@ -37,6 +37,7 @@ _LEAD = re.compile(
 )
 _SPAN = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$|\\\[(.+?)\\\]|\\\((.+?)\\\)", re.DOTALL)
 _ALSO = re.compile(r"\s*,?\s*(?:and|or|,)\s*")
+_CLAUSAL = re.compile(r"\b(?:to|that|if|when|we|of the)\b")
 _NOT = re.compile(r"\b(?:not|never|cannot)\b|n't\b", re.IGNORECASE)
 _FOREIGN = re.compile(r"[^\W\d_a-zA-Zα-ωΑ-Ω]")
 _OPENING = re.compile(r"(?:so|thus|hence|therefore|and|but|we conclude that)\b[,\s]*", re.IGNORECASE)
@@ -198,7 +199,7 @@ def _last_line(text: str) -> Extracted:
         if match:
             value = _value(match["value"])
             words = [word for word in _WORD.findall(value or "") if word.lower() not in _CONJUNCTIONS]
-            if value and len(words) <= 3 and _MATHS.search(value):
+            if value and len(words) <= 3 and _MATHS.search(value) and not _CLAUSAL.search(value):
                 return Extracted(value, "sentence")
     return Extracted(None, "none")
 
