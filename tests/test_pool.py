@@ -62,7 +62,8 @@ def test_verdicts_and_shared_questions() -> None:
         gold = Gold("(x+1)^2")
         found = await asyncio.gather(*(verifier.verify("x^2+2x+1", gold) for _ in range(20)))
         assert {verdict.kind for verdict in found} == {"correct"}
-        assert len(verifier._known) == 1
+        assert len(verifier._decided) == 1
+        assert not verifier._asked
         assert (await verifier.verify("x^2+2x+2", gold)).kind == "wrong"
         assert (await verifier.verify("1/2", Gold("0.5"))).kind == "correct"
 

@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 import msgspec
 
@@ -26,7 +26,9 @@ from porism.verify.compare import quick
 from porism.verify.custom import is_custom
 from porism.verify.worker import EVENT, FORK, Reply
 
-_KEPT = (
+Key: TypeAlias = tuple[str, str, str | None]
+KEPT = 100_000  # verdicts kept in memory
+_ENVIRONMENT = (
     "PATH",
     "HOME",
     "LANG",
@@ -62,7 +64,8 @@ class Verifier:
         self.workers = workers or os.cpu_count() or 1
         self.limit = limit
         self.allow_code = allow_code
-        self._known: dict[tuple[str, str, str | None], asyncio.Task[Verdict]] = {}
+        self._asked: dict[Key, asyncio.Task[Verdict]] = {}
+        self._decided: dict[Key, Verdict] = {}
         self._server: _Server | None = None
         self._idle: list[_Worker] = []
         self._slots = asyncio.Semaphore(self.workers)
@@ -74,7 +77,7 @@ class Verifier:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        tasks = [task for task in self._known.values() if not task.done()]
+        tasks = list(self._asked.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -97,17 +100,27 @@ class Verifier:
     async def verify(self, answer: str, gold: Gold) -> Verdict:
         """The verdict on an answer: correct, wrong or undecided. Never raises for what stands in it."""
         key = (answer, gold.answer, gold.answer_type)
-        task = self._known.get(key)
+        if (known := self._decided.get(key)) is not None:
+            return known
+        task = self._asked.get(key)
         if task is None:
             if is_custom(gold.answer_type) and not self.allow_code:
                 return Verdict("undecided", "own rule: code is not allowed")
             verdict = quick(*key)
             if verdict is not None:
                 return verdict
-            task = self._known[key] = asyncio.create_task(self._ask(key))
+            task = self._asked[key] = asyncio.create_task(self._ask(key))
+            task.add_done_callback(lambda done: self._keep(key, done))
         return await asyncio.shield(task)
 
-    async def _ask(self, key: tuple[str, str, str | None]) -> Verdict:
+    def _keep(self, key: Key, task: asyncio.Task[Verdict]) -> None:
+        del self._asked[key]
+        if not task.cancelled() and task.exception() is None:
+            self._decided[key] = task.result()
+            if len(self._decided) > KEPT:
+                del self._decided[next(iter(self._decided))]
+
+    async def _ask(self, key: Key) -> Verdict:
         item = msgspec.msgpack.encode(key)
         async with self._slots:
             for last in (False, True):
@@ -185,7 +198,7 @@ class _Server:
         self._event = EVENT
         self._request = FORK.pack(limit)
         ours, theirs = socket.socketpair()
-        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
         paths = [path for path in sys.path if path] + ([str(Path.cwd())] if here else [])
         environment["PYTHONPATH"] = os.pathsep.join(paths)
         with theirs:
