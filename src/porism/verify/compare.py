@@ -28,6 +28,7 @@ _CHOSEN = re.compile(
 )
 _ENGINE = re.compile(r"\\(?:i*int|lim|sum|prod|partial|det|frac\s*\{\s*d\s*\})(?![A-Za-z])")
 _LETTER = re.compile(r"(?<![A-Za-z])[A-J](?![A-Za-z])")
+_HEDGE = re.compile(r"^(?:\\approx|\\sim|approximately|about|roughly|exactly)\s+(?=\S)")
 _WRAPPED = re.compile(r"^\\(?:text|mbox|textbf|mathrm|mathbf)\s*\{([^{}]*\d[^{}]*)\}$")
 _GROUPED = re.compile(r"\d,\d{3}")
 _COMMA = re.compile(r"[+-]?(?:\d+,(?:\d{1,2}|\d{4,})|0,\d+)")
@@ -216,7 +217,7 @@ def _number(value: Value) -> Node:
 
 
 def _values(gold: str, answer: str, kind: str) -> Verdict:
-    gold, answer = (_WRAPPED.sub(r"\1", text) for text in (gold, answer))
+    gold, answer = (_HEDGE.sub("", _WRAPPED.sub(r"\1", text)) for text in (gold, answer))
     try:
         known, twofold = read(gold)
     except Unreadable:

@@ -53,7 +53,12 @@ _WORDS = [
     (re.compile(r"\\rbrace(?![A-Za-z])"), r"\\}"),
     (re.compile(r"\\var(epsilon|theta|phi|rho|sigma|pi|kappa)(?![A-Za-z])"), r"\\\1"),
     (re.compile(r"\\(?:mathrm|operatorname\*?|rm)\s*\{\s*([A-Za-z]+)\s*\}"), r"\\mathrm{\1}"),
-    (re.compile(r"\^\s*\{?\s*(?:\\circ|\\degree|o)\s*\}?(?![A-Za-z])|\\degrees?(?![A-Za-z])"), r"^\\circ "),
+    (
+        re.compile(
+            r"\^ *(?:\{ *(?:\\circ|\\degree|o) *\}|(?:\\circ|\\degree|o)(?![A-Za-z({]))|\\degrees?(?![A-Za-z])"
+        ),
+        r"^\\circ ",
+    ),
     (re.compile(r"\^\\circ *(?:\\(?:mathrm|text)\{ *)?([CFK])\b *\}?(?!\()"), r"\\text{ degrees \1}"),
     (re.compile(r"(?<=\d)\{,\}(?=\d)"), ""),
     (re.compile(r"\\%"), "%"),

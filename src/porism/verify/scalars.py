@@ -15,6 +15,7 @@ from porism.verify.magnitude import differ
 from porism.verify.syntax import INFINITY, PI, Node, Num, Op, Sym, names, walk
 
 DIGITS = 6
+_PARAMETERS = frozenset("klmnjst")
 _ANGLES = frozenset(("sin", "cos", "tan", "cot", "sec", "csc"))
 
 
@@ -71,7 +72,17 @@ def agree(gold: Node, answer: Node) -> Same:
     for reading in readings:
         if reading.equal is not False:
             return reading
+    if exact.equal is False and _other_parameter(gold, answer):
+        return Same(None, "other parameter")
     return exact
+
+
+def _other_parameter(gold: Node, answer: Node) -> bool:
+    """Whether the sides differ by the letter of one parameter only: pi + 2 k pi and pi + 2 n pi."""
+    ours, theirs = names(gold) - names(answer), names(answer) - names(gold)
+    if len(ours) != 1 or len(theirs) != 1 or not ours | theirs <= _PARAMETERS:
+        return False
+    return same(gold, renamed(answer, *theirs, *ours)).equal is True
 
 
 def _respelled(gold: Node, answer: Node) -> Node:
