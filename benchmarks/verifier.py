@@ -293,9 +293,7 @@ async def _speed(items: list[Item], blocks: int) -> None:
                 begun = time.perf_counter()
                 verdicts = await _all(verifier, block)
                 between = time.perf_counter()
-                found = await asyncio.to_thread(
-                    lambda part=block: list(pool.map(rival_item, part, chunksize=25))
-                )
+                found = await asyncio.to_thread(list, pool.map(rival_item, block, chunksize=25))
                 spent[0] += between - begun
                 spent[1] += time.perf_counter() - between
                 for item, verdict, other in zip(block, verdicts, found, strict=True):
