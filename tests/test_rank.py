@@ -10,6 +10,9 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -286,12 +289,52 @@ def test_servers_without_seed_or_n_are_pointed_out(file: Path, tmp_path: Path) -
     assert "ignores n" in done.stderr
 
 
-def test_a_read_only_folder(file: Path, tmp_path: Path) -> None:
-    (tmp_path / "run").write_text("a file where the folder should be")
+def test_a_file_where_the_folder_should_be(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("in the way")
     done = run("rank", file, "-m", FAKE, "-o", "run", cwd=tmp_path)
     assert done.returncode == 1
     assert "cannot be written" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@contextmanager
+def mounted(path: Path, options: str) -> Iterator[Path]:
+    """A small file system of its own; only root may have one."""
+    path.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode != 0:
+        pytest.skip("mounting a tmpfs needs root")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+def test_a_full_disk_is_one_message_and_the_run_goes_on_with_room(file: Path, tmp_path: Path) -> None:
+    model = "fake/tokens=200,max_n=1"
+    with mounted(tmp_path / "small", "size=64k") as small:
+        done = run("rank", file, "-m", model, "-o", small / "run", cwd=tmp_path)
+        assert done.returncode == 1
+        assert "No space left on device" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert len(done.stderr.splitlines()) < 12
+        subprocess.run(["mount", "-o", "remount,size=8m", str(small)], check=True)
+        whole = run("rank", file, "-m", model, "-o", small / "run", "--json", cwd=tmp_path)
+        assert whole.returncode == 0, whole.stderr
+    calm = run("rank", file, "-m", model, "-o", "calm", "--json", cwd=tmp_path)
+    assert json.loads(whole.stdout)["problems"] == json.loads(calm.stdout)["problems"]
+
+
+def test_a_read_only_folder_is_found_before_anything_is_asked(file: Path, tmp_path: Path) -> None:
+    with mounted(tmp_path / "locked", "size=64k,ro") as locked, serving() as url:
+        done = run(
+            *("rank", file, "-m", "generic/test-model", "--base-url", url, "-o", locked / "run"), cwd=tmp_path
+        )
+        assert done.returncode == 1
+        assert "Read-only file system" in done.stderr
+        assert "Traceback" not in done.stderr
+        with urllib.request.urlopen(f"{url}/stats") as answer:
+            assert json.load(answer)["requests"] == 0
 
 
 def test_errors_of_the_python_function() -> None:

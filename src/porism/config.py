@@ -12,18 +12,30 @@ from pathlib import Path
 from typing import Any
 
 from porism.errors import ConfigError
+from porism.types import Sampling
 
 DEFAULT_MODEL = "local/qwen2.5-coder-0.5b"
 ROLLOUTS = 8
-# A reasoning model writes thousands of tokens; the embedded ones imitate a short example, or ramble.
-MAX_TOKENS_SERVED, MAX_TOKENS_LOCAL = 16384, 384
+
+# A reasoning model writes thousands of tokens at the temperature it was trained at; the embedded ones imitate a
+# short example or ramble, the oftener the warmer, and have to be told to imitate (docs/embedded-model.md). llama.cpp
+# would fill in top_p and top_k of its own, so they are stated.
+SERVED: dict[str, Any] = {
+    "temperature": 1.0,
+    "top_p": None,
+    "top_k": None,
+    "min_p": None,
+    "max_tokens": 16384,
+}
+EMBEDDED: dict[str, Any] = {"temperature": 0.5, "top_p": 0.95, "top_k": 40, "min_p": 0.0, "max_tokens": 256}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankConfig:
     """All that `porism rank` can be told; None means the default that the docs state.
 
-    models: one or several solvers. temperature, top_p, top_k, min_p: sampling. template, solve_template: files
+    models: one or several solvers. temperature .. max_tokens: sampling, by default SERVED, or EMBEDDED where every
+    model is an embedded one; see `sampling`. template, solve_template: files
     that replace our prompts. price: dollars per million prompt and completion tokens. accept_changes: go on in
     a run folder although models, prompts or sampling differ from what it was made with.
     """
@@ -31,7 +43,7 @@ class RankConfig:
     models: tuple[str, ...] = (DEFAULT_MODEL,)
     base_url: str | None = None
     rollouts: int = ROLLOUTS
-    temperature: float = 1.0
+    temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
     min_p: float | None = None
@@ -81,12 +93,16 @@ class RankConfig:
             )
 
     @property
-    def tokens(self) -> int:
-        """The most tokens of one answer: as given, or by where the models run."""
-        if self.max_tokens is not None:
-            return self.max_tokens
-        local = all(model.startswith("local/") for model in self.models)
-        return MAX_TOKENS_LOCAL if local else MAX_TOKENS_SERVED
+    def embedded(self) -> bool:
+        """Whether every solver runs on this machine, in llama.cpp of ours."""
+        return all(model.startswith("local/") for model in self.models)
+
+    @property
+    def sampling(self) -> Sampling:
+        """How answers are drawn: as given, and by where the models run for what was not."""
+        defaults = EMBEDDED if self.embedded else SERVED
+        given = {name: getattr(self, name) for name in defaults}
+        return Sampling(**{name: defaults[name] if value is None else value for name, value in given.items()})
 
 
 def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from porism.config import RankConfig
@@ -20,7 +21,7 @@ from porism.errors import ConfigError, DataError
 from porism.methods.prompt import load_template
 from porism.methods.utility import Utility
 from porism.store import Store
-from porism.types import Model, Problem, Sampling
+from porism.types import Model, Problem
 
 Problems = Path | str | Problem | Sequence[Problem]
 
@@ -92,15 +93,9 @@ def run_folder(problems: Sequence[Problem], name: str, config: RankConfig) -> Pa
 def make_method(config: RankConfig, solvers: tuple[str, ...]) -> Utility:
     return Utility(
         solvers=solvers,
-        sampling=Sampling(
-            temperature=config.temperature,
-            max_tokens=config.tokens,
-            top_p=config.top_p,
-            top_k=config.top_k,
-            min_p=config.min_p,
-        ),
+        sampling=config.sampling,
         rollouts=config.rollouts,
-        template=load_template(config.template, "utility"),
+        template=load_template(config.template, "utility-embedded" if config.embedded else "utility"),
         solve_template=load_template(config.solve_template, "solve"),
         no_example=config.no_example,
         target_samples=config.target_samples,
@@ -121,7 +116,7 @@ async def open_models(
     models = []
     for spec in config.models:
         # Text averages over three characters a token, formulas fewer: two is on the safe side.
-        context = longest // 2 + config.tokens + 64 if spec.startswith("local/") else None
+        context = longest // 2 + config.sampling.max_tokens + 64 if spec.startswith("local/") else None
         model = open_model(spec, base_url=config.base_url, context=context, concurrency=config.concurrency)
         host = getattr(model, "host", None)
         if host is not None:
@@ -130,10 +125,8 @@ async def open_models(
         for warning in await model.probe():
             warnings.append(f"{spec}: {warning}")
             watch.note(warnings[-1])
-    watch.note(
-        f"sampling: temperature {config.temperature:g}, at most {config.tokens} tokens an answer; "
-        f"{config.rollouts} rollouts a neighbor"
-    )
+    drawn = ", ".join(f"{key} {value}" for key, value in msgspec.to_builtins(config.sampling).items())
+    watch.note(f"sampling: {drawn}; {config.rollouts} rollouts a neighbor")
     return models
 
 
@@ -166,5 +159,5 @@ def plan(problems: Problems, **settings: Any) -> Plan:
         requests=owed,
         prompt_tokens=prompts * owed // max(1, len(asks)),
         shared_tokens=(prompts - once) * owed // max(1, len(asks)),
-        completion_tokens=owed * config.tokens,
+        completion_tokens=owed * config.sampling.max_tokens,
     )

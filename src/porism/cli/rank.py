@@ -10,12 +10,17 @@ from typing import Annotated
 
 import typer
 
-from porism.config import DEFAULT_MODEL, MAX_TOKENS_LOCAL, MAX_TOKENS_SERVED, ROLLOUTS
+from porism.config import DEFAULT_MODEL, EMBEDDED, ROLLOUTS, SERVED
 
 EXAMPLE = (
     "Examples: porism rank examples/necklaces.yaml   |   "
     "porism rank problem.yaml --model vllm/gpt-oss-20b --base-url http://localhost:8000 -n 16"
 )
+
+
+def _default(name: str, what: str) -> str:
+    served = SERVED[name] if SERVED[name] is not None else "the server's"
+    return f"{what} [{served}; embedded models: {EMBEDDED[name]}]"
 
 
 def rank(
@@ -40,15 +45,16 @@ def rank(
     base_url: Annotated[
         str | None, typer.Option(help="Where the model is served; with or without /v1.")
     ] = None,
-    temperature: Annotated[float, typer.Option(help="Sampling temperature.")] = 1.0,
-    top_p: Annotated[float | None, typer.Option(help="Nucleus sampling. [the server's]")] = None,
-    top_k: Annotated[
-        int | None, typer.Option(help="Sample from the k likeliest tokens. [the server's]")
+    temperature: Annotated[
+        float | None, typer.Option(help=_default("temperature", "Sampling temperature."))
     ] = None,
-    min_p: Annotated[float | None, typer.Option(help="Least relative probability. [the server's]")] = None,
+    top_p: Annotated[float | None, typer.Option(help=_default("top_p", "Nucleus sampling."))] = None,
+    top_k: Annotated[int | None, typer.Option(help=_default("top_k", "Sample from the k likeliest."))] = None,
+    min_p: Annotated[
+        float | None, typer.Option(help=_default("min_p", "Least relative probability."))
+    ] = None,
     max_tokens: Annotated[
-        int | None,
-        typer.Option(help=f"Most tokens of an answer. [{MAX_TOKENS_SERVED}; embedded: {MAX_TOKENS_LOCAL}]"),
+        int | None, typer.Option(help=_default("max_tokens", "Most tokens of an answer."))
     ] = None,
     template: Annotated[
         Path | None, typer.Option(help="Your own prompt (jinja2: question, candidate, neighbor).")
