@@ -325,7 +325,9 @@ class Engine:
             id = f"{call.prompt.key}-{rollout}"
             ask = self._asks.pop(id)
             self._missing[f"{ask.cell.problem}/{ask.cell.candidate or 'no example'}", str(error)] += 1
-            row = Row(id, ask.cell, MISSING, rule=f"{error.kind}: {error}"[:300], again=error.kind != "context")
+            row = Row(
+                id, ask.cell, MISSING, rule=f"{error.kind}: {error}"[:300], again=error.kind != "context"
+            )
             try:
                 self._settle(id, self._store.add(row))
             except PorismError as fault:
