@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from porism.methods.diagnose import NeighborReport, Target, neighbor_report, rate, shown, target_report
 from porism.methods.message import Standing, message, names
-from porism.methods.utility import Key, Row, Utility, count, row_flags
+from porism.methods.utility import Key, Row, Utility, count, identical_share, row_flags
 from porism.types import Counts, Observation, Problem
 
 if TYPE_CHECKING:
@@ -27,10 +27,14 @@ Span = tuple[float, float]
 
 
 class OnNeighbor(Struct, frozen=True):
-    """A row's solve rate on one neighbor (mean over solvers) and the counts of all solvers together."""
+    """A row's solve rate on one neighbor (mean over solvers) and the counts of all solvers together.
+
+    identical: the share of completions that repeat an earlier one of the same cell word for word.
+    """
 
     rate: float | None
     counts: Counts
+    identical: float
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -115,7 +119,7 @@ def rank(problem: Problem, method: Utility, seen: list[Observation]) -> Ranking:
                 lift=_float(lift.value) if lift else None,
                 lift_ci95=(lift.low, lift.high) if lift else None,
                 p_highest=chances[i],
-                by_neighbor=_by_neighbor(problem, cells[i]),
+                by_neighbor=_by_neighbor(problem, rows[i], cells[i]),
                 by_solver=_by_solver(method, cells[i]),
                 counts=_total(cells[i]),
                 tied=tied,
@@ -226,7 +230,7 @@ def _no_example(problem: Problem, method: Utility, row: Row, cells: Cells, span:
     return NoExample(
         utility=_float(span.value),
         ci95=(span.low, span.high),
-        by_neighbor=_by_neighbor(problem, cells),
+        by_neighbor=_by_neighbor(problem, row, cells),
         by_solver=_by_solver(method, cells),
         counts=_total(cells),
         flags=row_flags(row),
@@ -253,11 +257,12 @@ def _warnings(
     return found
 
 
-def _by_neighbor(problem: Problem, cells: Cells) -> dict[str, OnNeighbor]:
+def _by_neighbor(problem: Problem, row: Row, cells: Cells) -> dict[str, OnNeighbor]:
     found = {}
     for n in problem.neighbors:
         own = {key: c for key, c in cells.items() if key[1] == n.id}
-        found[n.id] = OnNeighbor(rate(own.values()), _total(own))
+        identical = max(identical_share(row[key]) for key in own)
+        found[n.id] = OnNeighbor(rate(own.values()), _total(own), identical)
     return found
 
 
