@@ -205,7 +205,7 @@ _HOSTILE = (
     lambda n, m: f"\\int_0^{{{m % 97 + 1}}} \\sin(e^{{x^{{{n}}}}})\\cos(x^{{{n + 1}}}) \\ln(x+{m})\\,dx",
     lambda n, m: f"\\sum_{{k=1}}^{{{m}{m}}} \\frac{{\\sin(k^{{{n}}})}}{{k}}",
     lambda n, m: f"\\int \\frac{{\\sin(x^{{{n}}})+{m}}}{{x^{{{n + 2}}}+\\cos x}}\\,dx",
-    lambda n, m: "(" * (10 * n) + str(m) + ")" * (10 * n),
+    lambda n, m: "(" * (10 * n) + str(m + 1) + ")" * (10 * n),
     lambda n, m: "\\sqrt{" * n + f"{m}+\\sqrt{{2}}" + "}" * n,
     lambda n, m: "+".join(f"\\sin({k}x^{{{m}}})" for k in range(n)),
     lambda n, m: f"(x+{m})^{{{m}}}+\\sqrt{{{n}x}}",

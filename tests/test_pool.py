@@ -183,6 +183,30 @@ def test_own_rules_run_only_when_code_is_allowed(tmp_path: Path, monkeypatch: py
     assert asyncio.run(decide("missing", allowed=True)) == Verdict("undecided", "error: AttributeError")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc whether a worker waits for a CPU")
+def test_a_starved_worker_gets_its_time_and_a_sleeping_one_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_sleep.py").write_text("import time\ndef nap(answer, gold):\n    time.sleep(600)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("porism.verify.pool.WALL", 0.2)
+
+    async def job() -> None:
+        async with Verifier(workers=1, limit=0.3, allow_code=True) as verifier:
+            assert (await verifier.verify("\\sqrt{8}", Gold("2\\sqrt{2}"))).kind == "correct"
+            pid = verifier._idle[0]._pid
+            os.kill(pid, signal.SIGSTOP)  # as good as no CPU at all
+            waiting = asyncio.create_task(verifier.verify("\\sqrt{18}", Gold("3\\sqrt{2}")))
+            await asyncio.sleep(4)
+            assert not waiting.done()
+            os.kill(pid, signal.SIGCONT)
+            assert (await waiting).kind == "correct"
+            nap = await verifier.verify("1", Gold("2", "python:my_sleep:nap"))
+            assert nap == Verdict("undecided", "wall-limit")
+
+    asyncio.run(job())
+
+
 @pytest.mark.slow
 def test_hostile_items_are_all_answered_in_time() -> None:
     """No item is lost, none outlives its limit, workers stay small, the machine is free afterwards."""

@@ -106,7 +106,7 @@ def _unnamed(gold: Value, answer: Relation) -> Same:
     left = answer.sides[0]
     if len(answer.sides) > 2 or _simple(left):
         return found
-    if found.equal is False or (found.equal and variables(left) & set("xyz")):
+    if found.equal is not None and variables(left) & set("xyz"):
         return Same(None, "equation against value")  # x + y = 1 is not 1, and x - 1 = 0 is not 0
     return found
 

@@ -31,7 +31,8 @@ _ANCHOR = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _LEAD = re.compile(
-    r"[\s*_:：=#]*(?:(?<=\s)[-–—](?=\s))?[\s*_]*(?:(?:is|are|equals|would be|will be|should be|ist|lautet|es|est|为|是|は)\b)?"
+    r"[\s*_:：=#]*(?:(?<=\s)[-–—](?=\s))?[\s*_]*"
+    r"(?:(?:is|are|equals|would be|will be|should be|ist|lautet|es|est|为|是|は)\b)?"
     r"(?:\s+(?:therefore|thus|then|simply|indeed|given by))?[\s*_:：=,]*",
     re.IGNORECASE,
 )

@@ -2,13 +2,14 @@
 
 The certain rules run in place; everything else goes to a worker forked from a server that has sympy
 loaded (see worker.py). A worker has a CPU limit for each item, so a verdict does not depend on how busy
-the machine is; a generous wall clock stands behind it. A worker that dies takes one item with it, which
+the machine is; one that only sleeps is given up after a while. A worker that dies takes one item with it, which
 is undecided, or tried once more when the death was not its own doing. Equal questions are asked once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import socket
@@ -27,6 +28,7 @@ from porism.verify.custom import is_custom
 from porism.verify.worker import EVENT, FORK, Reply
 
 Key: TypeAlias = tuple[str, str, str | None]
+WALL = 10.0  # seconds after which a worker that uses no CPU is looked at, and after as many again given up
 KEPT = 100_000  # verdicts kept in memory
 _ENVIRONMENT = (
     "PATH",
@@ -133,17 +135,16 @@ class Verifier:
 
     async def _once(self, item: bytes) -> Verdict:
         worker = self._idle.pop() if self._idle else await self._new()
+        task = asyncio.create_task(worker.decide(item))
         try:
-            async with asyncio.timeout(10 * self.limit + 20):
-                reply = await worker.decide(item)
-        except TimeoutError:
-            worker.kill()
-            raise WorkerLostError("wall-limit", own=True) from None
+            await self._watch(task, worker)
+            reply = await task
         except (ConnectionError, EOFError):
             status = await worker.ended()
             limit = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF
             raise WorkerLostError("cpu-limit" if limit else "worker-died", own=limit) from None
         except BaseException:
+            task.cancel()
             worker.kill()
             raise
         if reply.alive:
@@ -151,6 +152,14 @@ class Verifier:
         else:
             worker.close()
         return reply.verdict
+
+    async def _watch(self, task: asyncio.Task[Reply], worker: _Worker) -> None:
+        """Wait for an item. A worker that only waits for a CPU gets its time; one that sleeps is given up."""
+        spent = None
+        while not (await asyncio.wait({task}, timeout=WALL + 5 * self.limit))[0]:
+            before, spent = spent, worker.spent()
+            if spent is None or spent == before != math.inf:
+                raise WorkerLostError("wall-limit", own=True)
 
     async def _new(self) -> _Worker:
         await self.warm()
@@ -176,6 +185,19 @@ class _Worker:
         self._writer.write(len(item).to_bytes(4, "big") + item)
         size = int.from_bytes(await self._reader.readexactly(4), "big")
         return msgspec.msgpack.decode(await self._reader.readexactly(size), type=Reply)
+
+    def spent(self) -> float | None:
+        """The CPU seconds of a worker that sleeps; infinity while it runs or waits for a CPU.
+
+        None where there is no /proc to ask.
+        """
+        try:
+            state, *fields = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return None
+        if state != "S":
+            return math.inf
+        return (int(fields[10]) + int(fields[11])) / os.sysconf("SC_CLK_TCK")
 
     async def ended(self) -> int:
         """The wait status of a worker that closed its socket."""

@@ -16,6 +16,7 @@ from porism.verify.syntax import (
     Node,
     Op,
     Relation,
+    Sym,
     Value,
     names,
     walk,
@@ -83,14 +84,35 @@ def relations(gold: Relation, answer: Relation, agree: Agree) -> Same:
 
 
 def _definitions(gold: tuple[Node, Value], answer: tuple[Node, Value], agree: Agree) -> Same:
-    found = agree(gold[1], answer[1])
-    if gold[0] == answer[0] or not found.equal:
+    """name = value against name = value: f(x) = x^2 is g(t) = t^2, and no derivative."""
+    (head, body), (other, given) = gold, answer
+    if isinstance(head, Op) and isinstance(other, Op):
+        if _marks(head) != _marks(other) or len(head.args) != len(other.args):
+            return Same(None, "other function")
+        for ours, theirs in zip(head.args[1:], other.args[1:], strict=True):
+            if ours == theirs:
+                continue
+            if not (isinstance(ours, Sym) and isinstance(theirs, Sym) and isinstance(given, NODES)):
+                return Same(None, "other argument")
+            given = scalars.renamed(given, theirs.name, ours.name)
+    found = agree(body, given)
+    if head == other or not found.equal:
         return found
     if all(
-        isinstance(head, Op) or (isinstance(body, NODES) and names(body)) for head, body in (gold, answer)
+        isinstance(side, Op) or (isinstance(value, NODES) and names(value)) for side, value in (gold, answer)
     ):
         return found  # y = x + 1 and f(x) = x + 1
     return Same(None, "other name")
+
+
+def _marks(head: Op) -> str:
+    """What tells a derivative or an inverse from its function."""
+    name = head.args[0]
+    return (
+        name.name.lstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+        if isinstance(name, Sym)
+        else ""
+    )
 
 
 def _equation(gold: Relation, answer: Relation, agree: Agree) -> Same:

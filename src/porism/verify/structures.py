@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from porism.verify.expressions import END, MAX_DEPTH, Expressions, as_node, whole
+from porism.verify.expressions import END, MAX_DEPTH, Expressions, as_node, number, whole
 from porism.verify.joining import built, congruence, joined
 from porism.verify.lexer import Token, Unreadable, tokens
 from porism.verify.syntax import (
@@ -98,21 +98,24 @@ class _Reader(Expressions):
         return Relation(tuple(ops), tuple(sides))
 
     def applied(self) -> Node | None:
-        """f(x) or f(x, y) before an equals sign: a function's name and its variables."""
-        ahead = 2
-        if self.peek().kind != "name" or self.peek(1).kind != "(":
+        """f(x), f(x, y), f(3) or an inverse or derivative of f, before an equals sign."""
+        if self.peek().kind != "name":
             return None
-        while self.peek(ahead).kind == "name" and self.peek(ahead + 1).kind == ",":
-            ahead += 2
-        if (
-            self.peek(ahead).kind != "name"
-            or self.peek(ahead + 1).kind != ")"
-            or self.peek(ahead + 2).kind != "="
-        ):
+        kinds = [token.kind for token in self.items[self.at : self.at + 20]]
+        head = 6 if kinds[1:6] == ["^", "{", "-", "num", "}"] else 1
+        while kinds[head : head + 1] == ["'"]:
+            head += 1
+        if kinds[head : head + 1] != ["("] or ")" not in kinds[head:]:
             return None
-        parts = [self.peek(at) for at in range(ahead + 1)]
-        self.at += ahead + 2
-        return Op("apply", tuple(Sym(part.text) for part in parts if part.kind == "name"))
+        close = kinds.index(")", head)
+        inside = self.items[self.at + head + 1 : self.at + close]
+        wanted = [(",",) if at % 2 else ("name", "num") for at in range(len(inside))]
+        fits = all(token.kind in allowed for token, allowed in zip(inside, wanted, strict=True))
+        if kinds[close + 1 : close + 2] != ["="] or not fits or len(inside) % 2 == 0:
+            return None
+        name = "".join(token.text for token in self.items[self.at : self.at + head])
+        self.at += close + 1
+        return Op("apply", (Sym(name), *(_argument(token) for token in inside[::2])))
 
     def modulus(self) -> Node | None:
         if self.take("pmod"):
@@ -275,6 +278,10 @@ class _Reader(Expressions):
             name += self.peek().text
             self.at += 1
         return name
+
+
+def _argument(token: Token) -> Node:
+    return Sym(token.text) if token.kind == "name" else number(token.text)
 
 
 def read(text: str, *, grouped: bool = False, tight: bool = False) -> tuple[Value, bool]:
