@@ -33,8 +33,10 @@ check: .venv/.dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
+# Minutes. The studies behind docs/embedded-model.md take hours: python benchmarks/embedded_models.py.
 bench: .venv/.dev
-	@for script in benchmarks/*.py; do echo "$$script" && $(BIN)/python "$$script" || exit 1; done
+	$(BIN)/python benchmarks/coverage.py
+	$(BIN)/python benchmarks/embedded.py
 
 # Resolve the dependencies anew. The locks hold names, versions and hashes, never an address.
 lock: .venv/.uv

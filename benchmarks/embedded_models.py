@@ -1,7 +1,8 @@
 """The embedded models on the examples: what the table in docs/embedded-model.md is made from.
 
 Runs (or resumes) `porism rank` for each model on each problem, each in a run folder of its own under --runs, then
-prints the table. Takes hours on two cores; stopped, it goes on where it was. `--table` prints what is there and asks nothing.
+prints the table. Takes hours on two cores; stopped, it goes on where it was. `--table` prints what is there and
+asks nothing.
 Every right-or-wrong figure is a mean over problems, with a 95 % t interval over problem groups.
 """
 
@@ -91,6 +92,8 @@ async def one(problem: Problem, model: str, runs: Path, rollouts: int, table_onl
 
         return (await score(folder)).problems[0]
     result = await porism.arank([problem], models=(f"local/{model}",), rollouts=rollouts, output=folder)
+    if result.stopped is not None:
+        raise SystemExit(result.stopped)
     return result.problems[0]
 
 

@@ -24,6 +24,7 @@ from porism.types import Call, Reply, Usage
 
 MAX_BODY = 64 * 2**20  # bytes; a longer answer is refused before it fills the memory
 CONNECT = 15.0  # seconds to open a connection
+KEEPALIVE = 3.0  # seconds an idle connection is kept; servers close theirs after five, and a race loses the call
 DISCOVERY = 5.0  # seconds to learn the context before doing without
 
 
@@ -66,7 +67,7 @@ class OpenAIModel:
     async def __aenter__(self) -> OpenAIModel:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=self.concurrency + 4, ttl_dns_cache=300, keepalive_timeout=30
+                limit=self.concurrency + 4, ttl_dns_cache=300, keepalive_timeout=KEEPALIVE
             ),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT),
             headers={"Authorization": f"Bearer {self._key}"} if self._key else {},
