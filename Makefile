@@ -2,8 +2,8 @@
 # A stamp in .venv remembers that, so a second call costs nothing and a changed lock installs anew.
 
 PYTHON ?= python3
-DEMO ?= examples/necklaces.yaml
-DEMO_ARGS ?= -n 5
+DEMO ?= examples/factorial-valuation.yaml
+DEMO_ARGS ?= -n 3 --target-samples 2
 
 BIN := .venv/bin
 UV := $(BIN)/uv
