@@ -52,18 +52,20 @@ async def bare(model: LocalModel, asks: list[Ask]) -> Usage:
     for prefix, call in calls_of(asks, model.max_n):
         chains.setdefault(prefix, []).append(call)
     total = Usage()
-    places = asyncio.Semaphore(model.concurrency)
+    free = model.concurrency
+    changed = asyncio.Condition()
 
     async def run(chain: list[Call]) -> None:
-        nonlocal total
+        nonlocal total, free
         for call in chain:
-            for _ in range(call.n):
-                await places.acquire()
-            try:
-                total += (await model.generate(call)).usage
-            finally:
-                for _ in range(call.n):
-                    places.release()
+            async with changed:
+                await changed.wait_for(lambda: free >= call.n)  # noqa: B023  waited for at once
+                free -= call.n
+            reply = await model.generate(call)
+            total += reply.usage
+            async with changed:
+                free += call.n
+                changed.notify_all()
 
     await asyncio.gather(*(run(chain) for chain in chains.values()))
     return total

@@ -117,7 +117,7 @@ class _Server:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for us; what is in flight may still land
+            process_group=0,  # Ctrl-C is for us; what is in flight may still land
         )
         server = cls(name, process)
         try:

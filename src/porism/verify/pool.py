@@ -231,7 +231,7 @@ class _Server:
                 stderr=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 env=environment,
-                start_new_session=True,
+                process_group=0,  # Ctrl-C is for us; no session of its own, or the kernel would not see it is nice
             )
         ours.setblocking(False)
         self._control = ours

@@ -51,6 +51,7 @@ class Reply(msgspec.Struct, frozen=True, array_like=True):
 
 def serve(fd: int) -> None:
     """Import what workers need, then fork workers on request until the other side closes."""
+    os.nice(10)  # generation comes first: loading sympy beside it would cost more than it saves
     control = socket.socket(fileno=fd)
     _load()
     gc.collect()
