@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from porism.engine import Budget, Engine, Outcome, replay
+from porism.budget import Budget
+from porism.engine import Engine, Outcome, replay
 from porism.errors import BudgetReached, CircuitOpen, Interrupted, ModelError, StoreError
 from porism.lane import RetryPolicy
 from porism.methods.utility import Utility, rounds

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,8 @@ class RankConfig:
             raise ConfigError("no model: name one as provider/model-id")
         if len(set(self.models)) < len(self.models):
             raise ConfigError("the same model is given twice")
+        if self.price is not None and not (len(self.price) == 2 and all(0 <= p < inf for p in self.price)):
+            raise ConfigError(f"price is {self.price}: two numbers, neither of them below 0")
         if self.max_cost is not None and self.price is None:
             raise ConfigError(
                 "the price of a token is unknown: say --price IN,OUT (dollars per million tokens) with --max-cost"

@@ -20,9 +20,8 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import Protocol
 
-from msgspec import Struct
-
-from porism.errors import BudgetReached, CircuitOpen, ModelError, PorismError, StoreError
+from porism.budget import Budget
+from porism.errors import BudgetReached, ConfigError, Interrupted, ModelError, PorismError
 from porism.lane import Lane, Pending, RetryPolicy
 from porism.store import MISSING, Failure, Row, Store
 from porism.types import (
@@ -63,15 +62,6 @@ class Watch(Protocol):
     def note(self, text: str) -> None: ...
 
     def finished(self) -> None: ...
-
-
-class Budget(Struct, frozen=True, kw_only=True):
-    """Limits of a run, earlier sessions counted; None is no limit. price: dollars per million tokens in, out."""
-
-    requests: int | None = None
-    tokens: int | None = None
-    cost: float | None = None
-    price: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,25 +128,22 @@ class Engine:
             self._ended.set_result(None)
         self._watch.started(*self.size(problems, methods))
         work = asyncio.ensure_future(self._drive_all(problems, methods))
-        await asyncio.wait({work, self._ended}, return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
-            await self._wind_down(work)
-            self._seen = await replay(self._store, self._checker, problems, methods)
-        elif (fault := work.exception()) is not None:
-            self._error = self._error or _first(fault)
+        try:
+            await asyncio.wait({work, self._ended}, return_when=asyncio.FIRST_COMPLETED)
+            if work.done() and (fault := work.exception()) is not None:
+                self.stop(_first(fault))
+            elif not work.done() and isinstance(self._error, BudgetReached | Interrupted | ModelError):
+                await asyncio.gather(*(lane.drain() for lane in self._lanes.values()))
+        finally:
+            await self.abort()
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
         self._watch.finished()
         if self._error is not None and not isinstance(self._error, PorismError):
             raise self._error
+        if self._error is not None:
+            self._seen = await replay(self._store, self._checker, problems, methods)
         return Outcome(self._seen, self._error, self._missing)
-
-    async def _wind_down(self, work: asyncio.Future[None]) -> None:
-        for lane in self._lanes.values():
-            lane.close()
-        if isinstance(self._error, CircuitOpen | StoreError):
-            await self.abort()
-        await asyncio.gather(*(lane.drain() for lane in self._lanes.values()))
-        work.cancel()
-        await asyncio.wait({work})
 
     def stop(self, reason: BaseException) -> None:
         """End the run gently: nothing new is asked, what is in flight lands and is stored."""
@@ -181,7 +168,9 @@ class Engine:
 
     def _settled(self, id: str) -> bool:
         row = self._store.rows.get(id)
-        return row is not None and not (row.again and id not in self._asked)
+        if row is None or not self._lanes:
+            return row is not None
+        return id in self._asked or not row.again
 
     # Driving
 
@@ -206,8 +195,12 @@ class Engine:
                 members = list(group)
                 if not self._lanes and any(ask.work.id in self._asks for ask in members):
                     return  # a replay, and here the stored rounds end
-                results = await asyncio.gather(*(self._observe(method, ask) for ask in members))
-                seen.extend(results)
+                tasks = [asyncio.ensure_future(self._observe(method, ask)) for ask in members]
+                try:
+                    seen.extend(await asyncio.gather(*tasks))
+                finally:  # one that fails leaves the others running
+                    for task in tasks:
+                        task.cancel()
                 if self._on_round is not None:
                     self._on_round(problem, method, seen)
 
@@ -221,7 +214,9 @@ class Engine:
                 continue
             self._work[id] = future = loop.create_future()
             if self._settled(id):
-                future.set_result(self._store.rows[id])
+                row = self._store.rows[id]
+                future.set_result(row)
+                self._count_missing(ask, row)
             else:
                 self._asks[id] = ask
                 owed.append(ask)
@@ -229,9 +224,10 @@ class Engine:
         for (identity, _, round), members in groupby(
             owed, key=lambda a: (a.work.prompt.model, a.work.prompt.key, a.cell.round)
         ):
-            lane = self._lanes.get(identity)
-            if lane is None:
-                continue
+            if not self._lanes:
+                break
+            if (lane := self._lanes.get(identity)) is None:
+                raise ConfigError(f"no model here is the solver {identity!r}")
             lanes.add(identity)
             for call, prefix in _bundle(list(members), lane.model.max_n):
                 lane.submit(call, prefix, round)
@@ -256,27 +252,21 @@ class Engine:
         if stored is not None:
             return stored
         verdict = await self._checker.verify(row.answer, gold)
-        if self._store.verdict(row.answer, gold, version) is None:
+        if self._lanes and self._store.verdict(row.answer, gold, version) is None:
             self._store.add_verdict(row.answer, gold, version, verdict)
         return verdict
 
     # What lanes tell
 
     def _may_start(self) -> bool:
-        spent, budget = self._store.usage, self._budget
         lanes = self._lanes.values()
-        requests = spent.requests + self._store.failures + sum(lane.calls_in_flight for lane in lanes)
-        tokens = spent.prompt + spent.completion
-        tokens += sum(lane.in_flight for lane in lanes) * tokens // max(1, len(self._store.rows))
-        reached = None
-        if budget.requests is not None and requests >= budget.requests:
-            reached = f"--max-requests {budget.requests}"
-        if budget.tokens is not None and tokens >= budget.tokens:
-            reached = f"--max-tokens-total {budget.tokens}"
-        if budget.cost is not None and budget.price is not None:
-            dollars = (spent.prompt * budget.price[0] + spent.completion * budget.price[1]) / 1e6
-            if dollars >= budget.cost:
-                reached = f"--max-cost {budget.cost}"
+        reached = self._budget.reached(
+            self._store.usage,
+            requests=self._store.usage.requests
+            + self._store.failures
+            + sum(lane.calls_in_flight for lane in lanes),
+            in_flight=sum(lane.in_flight for lane in lanes) / max(1, len(self._store.rows)),
+        )
         if reached is not None:
             self.stop(
                 BudgetReached(
@@ -317,17 +307,23 @@ class Engine:
 
     def _settle(self, id: str, row: Row) -> None:
         self._asked.add(id)
-        self._work[id].set_result(row)
+        if not (work := self._work[id]).done():  # it is where a fault has ended the waiting
+            work.set_result(row)
+
+    def _count_missing(self, ask: Ask, row: Row) -> None:
+        if row.finish == MISSING:
+            where = f"{ask.cell.problem}/{ask.cell.candidate or 'no example'}"
+            self._missing[where, row.rule.partition(": ")[2]] += 1
 
     def _lost(self, pending: Pending, error: ModelError) -> None:
         call = pending.call
         for rollout in range(call.first, call.first + call.n):
             id = f"{call.prompt.key}-{rollout}"
             ask = self._asks.pop(id)
-            self._missing[f"{ask.cell.problem}/{ask.cell.candidate or 'no example'}", str(error)] += 1
             row = Row(
                 id, ask.cell, MISSING, rule=f"{error.kind}: {error}"[:300], again=error.kind != "context"
             )
+            self._count_missing(ask, row)
             try:
                 self._settle(id, self._store.add(row))
             except PorismError as fault:

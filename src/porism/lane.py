@@ -2,8 +2,9 @@
 
 One retry layer, this one. A call that fails for a reason that may pass goes back to the front of the queue and
 waits there, so that it never holds a place in flight. The number of rollouts in flight starts small, grows with
-success, is halved on "too many requests", and holds while the server is in trouble. When calls fail again and
-again and none succeeds, the lane opens its circuit: it stops with the reason instead of failing for ever.
+success, is halved on "too many requests", and holds while the server is in trouble: after many failures in a row
+one call at a time goes out to try. Where none succeeds for a while the lane opens its circuit: it stops with the
+reason instead of failing for ever.
 
 Calls with equal prefixes follow each other, so that a server computes the prefix once. Where the model asks for
 it they go strictly one after another, and calls of other prefixes fill the places beside them.
@@ -18,8 +19,10 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from porism.errors import CircuitOpen, ModelError
-from porism.types import Call, Model, Reply
+from porism.types import Call, Completion, Model, Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,10 @@ class RetryPolicy:
     total_deadline: float = 3600.0
     first_wait: float = 0.5
     longest_wait: float = 20.0
-    failures_in_a_row: int = 24  # without a success in between: the circuit opens
+    failures_in_a_row: int = (
+        24  # without a success in between: one call at a time tries whether it goes again
+    )
+    patience: float = 10.0  # without a success meanwhile: the circuit opens
 
 
 @dataclass(slots=True)
@@ -97,6 +103,10 @@ class Lane:
         """Calls that wait."""
         return sum(len(group) for group in self._groups.values()) + self._backing_off
 
+    @property
+    def _in_trouble(self) -> bool:
+        return self._failures_in_a_row >= self._policy.failures_in_a_row
+
     def submit(self, call: Call, prefix: str, round: int) -> None:
         """Queue a call behind those of its round and prefix. Call `pump` when all are queued."""
         pending = Pending(call, prefix, round)
@@ -125,11 +135,11 @@ class Lane:
         pause = self._paused_until - time.monotonic()
         if pause > 0:
             if self._wake is None:
-                self._wake = asyncio.get_running_loop().call_later(pause, self._after_pause)
+                self._wake = self._later(pause, self._after_pause)
             return
         while (group := self._next()) is not None:
             pending = group[0]
-            fits = self.in_flight + pending.call.n <= self.limit
+            fits = self.in_flight + pending.call.n <= (1 if self._in_trouble else self.limit)
             if not (fits or self.in_flight == 0) or not self._may_start():
                 return
             group.popleft()
@@ -141,7 +151,22 @@ class Lane:
             self.calls_in_flight += 1
             task = asyncio.get_running_loop().create_task(self._attempt(pending))
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A fault of ours, here or in what the lane tells, must end the run with its reason, not hang it."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            self._stop(fault)
+
+    def _later(self, wait: float, action: Callable[[], None]) -> asyncio.TimerHandle:
+        def act() -> None:
+            try:
+                action()
+            except Exception as fault:  # noqa: BLE001  as in _ended
+                self._stop(fault)
+
+        return asyncio.get_running_loop().call_later(wait, act)
 
     def _after_pause(self) -> None:
         self._wake = None
@@ -155,12 +180,9 @@ class Lane:
 
     async def _attempt(self, pending: Pending) -> None:
         pending.since = pending.since or time.monotonic()
-        error: ModelError
         try:
             async with asyncio.timeout(self._policy.attempt_deadline):
-                reply = await self.model.generate(pending.call)
-            if not reply.completions:
-                raise ModelError("the server answered without a completion", retry="transient", kind="empty")
+                reply = _asked_for(pending.call, await self.model.generate(pending.call))
         except ModelError as raised:
             error = raised
         except TimeoutError:
@@ -168,12 +190,9 @@ class Lane:
                 f"no answer within {self._policy.attempt_deadline:.0f} s", retry="transient", kind="timeout"
             )
         except asyncio.CancelledError:
-            self._leave(pending)
-            raise
-        except Exception as raised:  # noqa: BLE001  a fault of ours must end the run with its reason, not hang it
-            self._leave(pending)
-            self._stop(raised)
-            return
+            if self._closed:  # by `abort`
+                raise
+            error = ModelError("the call was dropped on the way", retry="transient", kind="dropped")
         else:
             self._leave(pending)
             self._succeeded(pending, reply)
@@ -208,14 +227,16 @@ class Lane:
             return
         if error.kind != "context":  # what does not fit says nothing about the server
             self._failures_in_a_row += 1
-        too_many = self._failures_in_a_row >= self._policy.failures_in_a_row
         if error.retry == "no":
-            if too_many:
+            if self._in_trouble:
                 self._open_circuit(error)
             else:
                 self._lost(pending, error)
             return
         wait = self._wait(pending, error, now)
+        if wait > self._policy.total_deadline:
+            self._stop(CircuitOpen(f"{self.model.name} wants to be asked again in {wait:,.0f} s: {error}"))
+            return
         since = pending.since or now
         out_of_time = now + wait - since > self._policy.total_deadline
         if error.retry == "transient":
@@ -226,12 +247,14 @@ class Lane:
                 return
             self._lost(pending, error)
             return
-        if error.retry == "transient" and too_many:
-            self._open_circuit(error)
-            return
+        if error.retry == "transient" and self._in_trouble:
+            if now - self._last_success > self._policy.patience:
+                self._open_circuit(error)
+                return
+            self._paused_until = max(self._paused_until, now + wait)
         self._backing_off += 1
         self._waiting(f"{error}; asking again", time.time() + wait)
-        asyncio.get_running_loop().call_later(wait, self._resume, pending)
+        self._later(wait, lambda: self._resume(pending))
 
     def _wait(self, pending: Pending, error: ModelError, now: float) -> float:
         """Seconds until the call may leave again; cuts the limit on "too many requests"."""
@@ -264,3 +287,27 @@ class Lane:
                 f"the last: {error}"
             )
         )
+
+
+def _asked_for(call: Call, reply: Reply) -> Reply:
+    """The reply with the rollouts of its call alone, each once, as text that can be stored.
+
+    Raises ModelError where none is left.
+    """
+    wanted = range(call.first, call.first + call.n)
+    found = {c.rollout: _storable(c) for c in reply.completions if c.rollout in wanted}
+    if not found:
+        raise ModelError("the server answered without a completion", retry="transient", kind="empty")
+    return Reply(tuple(found.values()), reply.usage)
+
+
+def _storable(completion: Completion) -> Completion:
+    """The same, but for halves of surrogate pairs: no file holds those."""
+    try:
+        (completion.text + completion.reasoning).encode()
+    except UnicodeEncodeError:
+        text, reasoning = (
+            t.encode(errors="replace").decode() for t in (completion.text, completion.reasoning)
+        )
+        return structs.replace(completion, text=text, reasoning=reasoning)
+    return completion

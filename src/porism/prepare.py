@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import asdict
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -43,9 +44,15 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 def resolve(settings: dict[str, Any]) -> RankConfig:
+    """The settings in one record. ConfigError for an unknown key, with the nearest right one."""
     if "model" in settings:
         model = settings.pop("model")
         settings["models"] = (model,) if isinstance(model, str) else tuple(model)
+    if isinstance(models := settings.get("models"), str):
+        settings["models"] = (models,)
+    for key in ("output", "template", "solve_template"):
+        if isinstance(path := settings.get(key), str):
+            settings[key] = Path(path)
     fields = RankConfig.__dataclass_fields__
     for key in settings:
         if key not in fields:
@@ -65,7 +72,7 @@ def read(problems: Problems, limit: int | None) -> tuple[list[Problem], str, lis
         name, where = path.resolve().stem, str(path)
     else:
         chosen = [problems] if isinstance(problems, Problem) else list(problems)[:limit]
-        warnings, where = [], "the problems given"
+        warnings, where = _doubts(chosen), "the problems given"
         name = chosen[0].id if len(chosen) == 1 else "problems"
     faults = [] if chosen else [f"{where}: there is no problem here"]
     for problem in chosen:
@@ -83,6 +90,30 @@ def read(problems: Problems, limit: int | None) -> tuple[list[Problem], str, lis
     return chosen, "".join(c if c.isalnum() or c in "-_." else "-" for c in name)[:60], warnings
 
 
+def _doubts(problems: Sequence[Problem]) -> list[str]:
+    """Warnings about records that no file was checked for. DataError for what a file would be refused for."""
+    from porism.data.finding import key_text
+    from porism.data.meaning import doubts
+
+    found: dict[str, list[str]] = {"error": [], "warning": []}
+    ids: set[str] = set()
+    for i, problem in enumerate(problems):
+        if not isinstance(problem, Problem):
+            raise DataError(
+                [f"problem {i} is a {type(problem).__name__}: give a path, or porism.Problem records"]
+            )
+        if problem.id in ids:
+            found["error"].append(f"problem {i}: id {problem.id!r} is used already")
+        ids.add(problem.id)
+        value = asdict(problem)
+        lists = {key: list(value[key]) for key in ("candidates", "neighbors")}
+        for severity, path, message in doubts(value | lists):
+            found[severity].append(f"problem {problem.id!r}: {key_text(path)}: {message}")
+    if found["error"]:
+        raise DataError(found["error"])
+    return found["warning"]
+
+
 def run_folder(problems: Sequence[Problem], name: str, config: RankConfig) -> Path:
     """Where the run lies: as told, or found again by the name of the file and the questions in it."""
     from porism.data import data_hash
@@ -91,6 +122,7 @@ def run_folder(problems: Sequence[Problem], name: str, config: RankConfig) -> Pa
 
 
 def make_method(config: RankConfig, solvers: tuple[str, ...]) -> Utility:
+    """The method as configured, for solvers by identity. ConfigError for a template that cannot be used."""
     return Utility(
         solvers=solvers,
         sampling=config.sampling,
@@ -105,6 +137,10 @@ def make_method(config: RankConfig, solvers: tuple[str, ...]) -> Utility:
 async def open_models(
     stack: AsyncExitStack, problems: Sequence[Problem], config: RankConfig, watch: Watch, warnings: list[str]
 ) -> list[Model]:
+    """The solvers, entered on `stack` and tried; what the trial found is told and added to `warnings`.
+
+    Raises ConfigError for a model string that means nothing and ModelError for a model that cannot serve.
+    """
     from porism.models import open_model
 
     draft = make_method(config, config.models)
@@ -147,7 +183,7 @@ def plan(problems: Problems, **settings: Any) -> Plan:
             identities = tuple(known.get(spec, spec) for spec in config.models)
             same = make_method(config, identities)
             ids = {ask.work.id for problem in chosen for ask in same.plan(problem, [])}
-            stored = sum(id in store.rows for id in ids)
+            stored = sum((row := store.rows.get(id)) is not None and not row.again for id in ids)
     texts = {key: sum(len(m.content) for m in ask.work.prompt.messages) for (key, _), ask in asks.items()}
     prompts = sum(texts[key] for key, _ in asks) // 3
     once = sum(texts.values()) // 3

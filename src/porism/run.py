@@ -10,7 +10,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,8 +19,9 @@ import msgspec
 from msgspec import Struct
 
 from porism import __version__
+from porism.budget import Budget
 from porism.config import RankConfig, changed
-from porism.engine import Budget, Engine, Watch, replay
+from porism.engine import Engine, Watch, replay
 from porism.errors import ConfigError, Interrupted
 from porism.methods.ranking import Ranking
 from porism.methods.ranking import rank as ranking_of
@@ -78,16 +79,30 @@ def rank(problems: Problems, **settings: Any) -> Ranked:
     # A loop runs in this thread already, as in a notebook: ours gets a thread of its own.
     result: list[Ranked] = []
     fault: list[BaseException] = []
+    stops: list[Callable[[], object]] = []
+
+    async def ranked() -> Ranked:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        if task is not None:
+            stops.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        return await arank(problems, **settings)
 
     def work() -> None:
         try:
-            result.append(asyncio.run(arank(problems, **settings)))
+            result.append(asyncio.run(ranked()))
         except BaseException as error:  # noqa: BLE001  raised again in the caller's thread
             fault.append(error)
 
     thread = Thread(target=work, name="porism")
     thread.start()
-    thread.join()
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        with suppress(RuntimeError):  # it has just ended by itself
+            for stop in stops:
+                stop()
+        thread.join()
+        raise
     if fault:
         raise fault[0]
     return result[0]
@@ -174,11 +189,15 @@ async def score(path: Path) -> Ranked:
         settings = store.read_json("run.json")
         if settings is None:
             raise ConfigError(f"{path}: no run.json here, so this is no run folder")
-        chosen = [
-            msgspec.json.decode(line, type=Problem)
-            for line in (path / "problems.jsonl").read_bytes().splitlines()
-        ]
-        method = msgspec.convert(settings["method"], type=Utility)
+        try:
+            lines = (path / "problems.jsonl").read_bytes().splitlines()
+            chosen = [msgspec.json.decode(line, type=Problem) for line in lines]
+            method = msgspec.convert(settings["method"], type=Utility)
+        except (OSError, KeyError, TypeError, msgspec.MsgspecError) as error:
+            raise ConfigError(
+                f"{path}: this run cannot be scored, its settings or problems are not whole ({error}); the command "
+                "that made it writes them anew"
+            ) from error
         async with Verifier() as checker:
             seen = await replay(store, checker, chosen, [method])
         return Ranked(run=str(path), problems=_rankings(chosen, method, seen), usage=store.usage)

@@ -118,7 +118,7 @@ class Store:
             for line in self._lines(file, _VerdictRow):
                 self._verdicts[line.answer, line.gold, line.version] = line.verdict
         self.failures = sum(1 for _ in self._lines(self.path / "errors.jsonl", Failure))
-        segments = [int(file.name.split(".")[0]) for file in (self.path / "text").glob("*.jsonl")]
+        segments = [int(f.stem) for f in (self.path / "text").glob("*.jsonl") if f.stem.isdecimal()]
         self._segment = max(segments, default=0) + 1
 
     def _lines(self, file: Path, kind: type[_T]) -> Iterator[_T]:
@@ -203,8 +203,12 @@ class Store:
                         file.write(b"\n")
             offset = file.seek(0, os.SEEK_END)
             line = memoryview(_encode(record) + b"\n")
-            while line:
-                line = line[file.write(line) :]
+            try:
+                while line:
+                    line = line[file.write(line) :]
+            except OSError:
+                self._files.pop(name).close()  # whoever opens it again closes the torn line first
+                raise
             return offset
 
     @property

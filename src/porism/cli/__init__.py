@@ -55,7 +55,11 @@ def main() -> None:
     try:
         app()
     except PorismError as error:
-        typer.echo(f"porism: {error}", err=True)
+        from porism.progress import printable
+
+        # A message may quote a file or a server: no escape of theirs reaches the terminal.
+        lines = [printable(line, 2000) for line in str(error).split("\n")]
+        typer.echo("porism: " + "\n".join(lines), err=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         typer.echo("porism: interrupted", err=True)

@@ -1,0 +1,252 @@
+"""Parts that break where none should, and ends at bad moments: a run ends with its reason, and never hangs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from porism.engine import Engine, Outcome, replay
+from porism.errors import CircuitOpen, ConfigError, Interrupted, ModelError
+from porism.lane import RetryPolicy
+from porism.methods.utility import Utility
+from porism.models.fake import FakeModel
+from porism.progress import SilentWatch
+from porism.store import Store
+from porism.types import Ask, Call, Completion, Observation, Problem, Reply, Result, Sampling, Usage
+from porism.verify.pool import Verifier
+from samples import problem
+
+QUICK = RetryPolicy(first_wait=0.001, longest_wait=0.01)
+
+
+class Broken(Exception):
+    """A fault of ours."""
+
+
+def utility(model: FakeModel, **more: Any) -> Utility:
+    settings = {"rollouts": 4, "target_samples": 2, **more}
+    return Utility(solvers=(model.identity,), sampling=Sampling(max_tokens=100), **settings)
+
+
+def go(
+    path: Path,
+    model: FakeModel,
+    *,
+    method: Utility | None = None,
+    watch: Any = None,
+    stop: Callable[[Engine], None] | None = None,
+    on_round: Any = None,
+    policy: RetryPolicy = QUICK,
+    problems: tuple[Problem, ...] = (problem(),),
+) -> Outcome:
+    async def work() -> Outcome:
+        with Store(path) as store:
+            async with model, Verifier(workers=1) as checker:
+                engine = Engine(
+                    {model.identity: model},
+                    store,
+                    checker,
+                    watch or SilentWatch(),
+                    policy=policy,
+                    on_round=on_round,
+                )
+                if stop is not None:
+                    stop(engine)
+                return await engine.run(problems, [method or utility(model)])
+
+    async def within() -> Outcome:
+        try:
+            async with asyncio.timeout(60):
+                return await work()
+        finally:
+            assert asyncio.all_tasks() == {asyncio.current_task()}, "something is left running"
+
+    return asyncio.run(within())
+
+
+def replayed(path: Path, method: Utility, *problems: Problem) -> dict[tuple[str, str], list[Observation]]:
+    async def work() -> dict[tuple[str, str], list[Observation]]:
+        with Store(path, write=False) as store:
+            async with Verifier(workers=1) as checker:
+                return await replay(store, checker, problems or [problem()], [method])
+
+    return asyncio.run(work())
+
+
+# Replies no server should give
+
+
+class Shifting(FakeModel):
+    """Numbers its rollouts as `change` says."""
+
+    change: Callable[[Call, tuple[Completion, ...]], tuple[Completion, ...]]
+
+    async def generate(self, call: Call) -> Reply:
+        reply = await super().generate(call)
+        return Reply(type(self).change(call, reply.completions), reply.usage)
+
+
+def test_rollouts_that_were_not_asked_for_are_not_taken(tmp_path: Path) -> None:
+    class Ahead(Shifting):
+        @staticmethod
+        def change(call: Call, found: tuple[Completion, ...]) -> tuple[Completion, ...]:
+            return tuple(msgspec.structs.replace(c, rollout=c.rollout + 2) for c in found)
+
+    outcome = go(tmp_path / "run", Ahead("fake/max_n=2"))
+    assert isinstance(outcome.stopped, CircuitOpen)
+    assert not Store(tmp_path / "run", write=False).rows
+
+
+def test_a_rollout_given_twice_counts_once_and_the_other_is_asked_again(tmp_path: Path) -> None:
+    class Twice(Shifting):
+        @staticmethod
+        def change(call: Call, found: tuple[Completion, ...]) -> tuple[Completion, ...]:
+            return (*found[:1], *found[:1])
+
+    outcome = go(tmp_path / "run", Twice("fake/max_n=2"))
+    assert outcome.stopped is None
+    assert outcome.seen == go(tmp_path / "calm", FakeModel("fake/")).seen
+
+
+def test_text_that_is_no_unicode_is_stored_all_the_same(tmp_path: Path) -> None:
+    model = FakeModel("fake/", answer=lambda prompt, rollout: "half a pair \ud83d, so \\boxed{100}")
+    outcome = go(tmp_path / "run", model)
+    assert outcome.stopped is None
+    assert replayed(tmp_path / "run", utility(model)) == outcome.seen
+
+
+# Faults of ours
+
+
+class CancelsItself(FakeModel):
+    async def generate(self, call: Call) -> Reply:
+        raise asyncio.CancelledError
+
+
+class Falls(FakeModel):
+    async def generate(self, call: Call) -> Reply:
+        raise Broken
+
+
+class LandsBadly(SilentWatch):
+    def landed(self, rollouts: int, usage: Usage) -> None:
+        raise Broken
+
+
+class WaitsBadly(SilentWatch):
+    def waiting(self, reason: str | None, until: float | None) -> None:
+        if reason is None:
+            raise Broken
+
+
+class ReadsBadly(Utility):
+    def read(self, ask: Ask, result: Result) -> Observation:
+        raise Broken
+
+
+class PlansBadly(Utility):
+    def plan(self, problem: Problem, seen: list[Observation]) -> list[Ask]:
+        if seen:
+            raise Broken
+        return super().plan(problem, seen)
+
+
+def broken_round(*_: object) -> None:
+    raise Broken
+
+
+def bad(kind: type[Utility]) -> Utility:
+    return kind(solvers=("fake/x",), sampling=Sampling(max_tokens=100), rollouts=4)
+
+
+@pytest.mark.parametrize("part", ["model", "landed", "waiting", "read", "plan", "round"])
+def test_a_part_that_breaks_ends_the_run_with_its_fault(tmp_path: Path, part: str) -> None:
+    model = Falls("fake/") if part == "model" else FakeModel("fake/delay=0.01,concurrency=3,fail=0.3")
+    kinds = {"read": ReadsBadly, "plan": PlansBadly}
+    method = kinds.get(part, Utility)(
+        solvers=(model.identity,), sampling=Sampling(max_tokens=100), rollouts=4
+    )
+    watches = {"landed": LandsBadly, "waiting": WaitsBadly}
+    watch = watches.get(part, SilentWatch)()
+    with pytest.raises(Broken):
+        go(
+            tmp_path / "run",
+            model,
+            method=method,
+            watch=watch,
+            on_round=broken_round if part == "round" else None,
+            problems=tuple(problem(f"p{i}") for i in range(3)),
+        )
+
+
+def test_a_model_that_cancels_itself_does_not_leave_its_call_open(tmp_path: Path) -> None:
+    assert isinstance(go(tmp_path / "run", CancelsItself("fake/")).stopped, CircuitOpen)
+
+
+def test_a_solver_without_a_model_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="fake/x"):
+        raise go(tmp_path / "run", FakeModel("fake/"), method=bad(Utility)).stopped or AssertionError
+
+
+def test_a_cancelled_run_leaves_nothing_running(tmp_path: Path) -> None:
+    async def work() -> None:
+        model = FakeModel("fake/delay=0.05,concurrency=2,max_n=1")
+        with Store(tmp_path / "run") as store:
+            async with model, Verifier(workers=1) as checker:
+                engine = Engine({model.identity: model}, store, checker, SilentWatch())
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(engine.run([problem()], [utility(model)]), 0.1)
+            rows = len(store.rows)
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+        await asyncio.sleep(0.15)
+        assert len(store.rows) == rows
+
+    asyncio.run(work())
+
+
+# What is reported
+
+
+def test_a_missing_rollout_is_reported_alike_by_run_and_replay_and_the_next_session(tmp_path: Path) -> None:
+    class Refuses(FakeModel):
+        error = ModelError("no", kind="refused")
+
+        async def generate(self, call: Call) -> Reply:
+            if "Method 1" in call.prompt.messages[0].content:
+                raise self.error
+            return await super().generate(call)
+
+    model = Refuses("fake/max_n=1")
+    outcome = go(tmp_path / "run", model)
+    assert outcome.stopped is None
+    assert sum(outcome.missing.values()) == 8
+    assert replayed(tmp_path / "run", utility(model)) == outcome.seen
+    at_once = go(tmp_path / "run", model, stop=lambda engine: engine.stop(Interrupted("at once")))
+    assert isinstance(at_once.stopped, Interrupted)
+    assert at_once.seen == outcome.seen
+
+
+def test_what_stays_missing_is_told_by_every_session(tmp_path: Path) -> None:
+    class Small(FakeModel):
+        async def generate(self, call: Call) -> Reply:
+            if "Method 1" in call.prompt.messages[0].content:
+                raise ModelError("does not fit", kind="context")
+            return await super().generate(call)
+
+    model = Small("fake/max_n=1")
+    assert go(tmp_path / "run", model).missing == go(tmp_path / "run", model).missing != {}
+
+
+def test_scoring_writes_nothing(tmp_path: Path) -> None:
+    model = FakeModel("fake/")
+    outcome = go(tmp_path / "run", model)
+    for file in (tmp_path / "run" / "verdicts").iterdir():
+        file.unlink()
+    before = {path: path.stat().st_size for path in (tmp_path / "run").rglob("*")}
+    assert replayed(tmp_path / "run", utility(model)) == outcome.seen
+    assert {path: path.stat().st_size for path in (tmp_path / "run").rglob("*")} == before
