@@ -88,7 +88,7 @@ class RichWatch(Tally):
                     self._stop.wait(PAUSE)
                     self._changed.wait(CLOCK - PAUSE)
                 self._say_notes()
-            self._console.print(Text(f"{self.progress_text()}, {duration(self.elapsed)} in all"))
+            self._console.print(Text(self.last_text()))
         except (OSError, ValueError):
             return  # the terminal is gone; the run goes on
 
@@ -133,7 +133,10 @@ class RichWatch(Tally):
     def _ranking(self, width: int, rows: int) -> RenderableType:
         """The last ranking as a table."""
         table = Table(
-            box=None, title=Text(f" {self.problem}", style="bold"), title_justify="left", padding=(0, 1)
+            box=None,
+            title=Text(f" {self.problem}, so far", style="bold"),
+            title_justify="left",
+            padding=(0, 1),
         )
         table.add_column("#", justify="right")
         table.add_column("candidate", overflow="ellipsis", no_wrap=True, max_width=max(12, width - 58))

@@ -166,15 +166,20 @@ class Tally:
 
     def progress_text(self) -> str:
         """Rollouts, tokens, pace and what is left, on one line."""
+        left = self.left()
+        return self._counts() + (f", about {duration(left)} left" if left else "")
+
+    def last_text(self) -> str:
+        """The line that stays when the run has ended."""
+        return f"{self._counts()}, {duration(self.elapsed)} in all"
+
+    def _counts(self) -> str:
         parts = [
             f"{self.done:,}/{max(self.total, self.done):,} rollouts",
             f"{self.usage.completion:,} tokens",
         ]
-        rate, left = self.rate(), self.left()
-        if rate is not None:
+        if (rate := self.rate()) is not None:
             parts.append(f"{rate_text(rate)} tokens/s")
-        if left:
-            parts.append(f"about {duration(left)} left")
         return ", ".join(parts)
 
     def status(self) -> str:
@@ -226,7 +231,8 @@ class PlainWatch(Tally):
     def finished(self) -> None:
         if not self._ended:
             self._ended = True
-            self._line(f"{self.progress_text()}, {duration(self.elapsed)} in all")
+            if self.total:
+                self._line(self.last_text())
 
     def _progress(self, pause: float) -> None:
         now = time.monotonic()

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 120
 MOST_COLUMNS = 8  # neighbors with a column of their own
+NAME_WIDTH = 16  # of a candidate's name, at least, before neighbors get columns; more where there is room
+LEGEND = (
+    "utility: mean share of rollouts that solve a neighbor, and its 95 % interval given these neighbors; "
+    "lift: utility minus (no example); P(highest): the chance of the highest solve rate in this pool, not of being "
+    "right; last columns: solved/decided rollouts, by neighbor"
+)
 
 
 def show(result: Ranked, *, as_json: bool) -> None:
@@ -31,8 +37,8 @@ def show(result: Ranked, *, as_json: bool) -> None:
         _tables(result, _console(sys.stdout))
 
 
-def show_plan(plan: Plan, *, as_json: bool) -> None:
-    """Print what a run would ask."""
+def show_plan(plan: Plan, *, as_json: bool, price: tuple[float, float] | None = None) -> None:
+    """Print what a run would ask, and what it costs at most at a price (dollars per million tokens in and out)."""
     if as_json:
         _print_json(plan)
         return
@@ -43,6 +49,9 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
         f"prompt tokens      about {plan.prompt_tokens:,} (some {plan.shared_tokens:,} shared with another request)\n"
         f"completion tokens  {plan.completion_tokens:,} at most\n"
     )
+    if price is not None:
+        cost = (plan.prompt_tokens * price[0] + plan.completion_tokens * price[1]) / 1e6
+        sys.stdout.write(f"cost               about ${cost:,.2f} at most\n")
 
 
 def plain_text(result: Ranked) -> str:
@@ -67,6 +76,8 @@ def _print_json(value: object) -> None:
 def _tables(result: Ranked, console: Console) -> None:
     for ranking in result.problems:
         _table(ranking, console)
+    if result.problems:
+        console.print(LEGEND, markup=False, style="dim")
     for reason, count in list(result.missing.items())[:10]:
         console.print(f"missing: {count} rollouts of {printable(reason, 400)}", markup=False)
     usage = result.usage
@@ -85,14 +96,11 @@ def _table(ranking: Ranking, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    # Other columns take some 58 characters; neighbors share what is left of the line.
-    room = max(1, (console.width - 58) // 8)
-    shown = [report.id for report in ranking.neighbors[: min(room, MOST_COLUMNS)]]
-    table = Table(
-        box=None, pad_edge=False, title=Text(printable(ranking.id, 70), style="bold"), title_justify="left"
-    )
-    for name in ("rank", "candidate"):
-        table.add_column(name, no_wrap=True)
+    shown, name_width = _columns(ranking, console.width)
+    console.print(Text(printable(ranking.id, 70), style="bold"))
+    table = Table(box=None, pad_edge=False)
+    table.add_column("rank", no_wrap=True)
+    table.add_column("candidate", no_wrap=True, overflow="ellipsis", max_width=name_width)
     for name in ("utility", "95 %", "lift", "P(highest)", *shown):
         table.add_column(Text(printable(name, 10)), justify="right", no_wrap=True)
     for place in ranking.ranking:
@@ -106,29 +114,51 @@ def _table(ranking: Ranking, console: Console) -> None:
         )
     console.print()
     console.print(printable(ranking.message, 1000), markup=False, style="bold")
-    for name, flags in _remarks(ranking):
-        console.print(f"{printable(name, 60)}: {printable('; '.join(flags), 300)}", markup=False)
+    for line in _remarks(ranking):
+        console.print(line, markup=False)
     for warning in ranking.warnings:
         console.print(f"warning: {printable(warning, 400)}", markup=False)
     console.print()
 
 
-def _remarks(ranking: Ranking) -> list[tuple[str, list[str]]]:
-    """What is to be said of single candidates, the no-example row and neighbors."""
-    found = []
+def _columns(ranking: Ranking, width: int) -> tuple[list[str], int]:
+    """Which neighbors get a column, and the width left for the names of candidates."""
+    from rich.cells import cell_len
+
+    left = width - len("rank  utility  0.00-1.00  +0.00  P(highest)  ")
+    names = max(map(cell_len, ("(no example)", *(printable(place.candidate) for place in ranking.ranking))))
+    room, shown = left - min(names, NAME_WIDTH), list[str]()
+    for report in ranking.neighbors[:MOST_COLUMNS]:
+        counts = (_solved(place, report.id) for place in ranking.ranking)
+        room -= 2 + max(map(cell_len, (printable(report.id, 10), *counts)))
+        if room < 0:
+            break
+        shown.append(report.id)
+        left = room + min(names, NAME_WIDTH)
+    return shown, max(left, NAME_WIDTH)
+
+
+def _remarks(ranking: Ranking) -> list[str]:
+    """What is to be said of candidates, the no-example row and neighbors; one line for all it is said of."""
+    found: dict[str, list[str]] = {}
     for place in ranking.ranking:
-        tied = [f"tied with {', '.join(place.tied)}"] if place.tied else []
-        found.append((place.candidate, [*tied, *place.flags]))
+        found.setdefault("; ".join(place.flags), []).append(place.candidate)
     if ranking.no_example is not None:
-        found.append(("(no example)", list(ranking.no_example.flags)))
-    found += [(f"neighbor {report.id}", list(report.flags)) for report in ranking.neighbors]
-    return [(name, flags) for name, flags in found if flags]
+        found.setdefault("; ".join(ranking.no_example.flags), []).append("(no example)")
+    lines = [(names, flags) for flags, names in found.items() if flags]
+    found = {}
+    for report in ranking.neighbors:
+        found.setdefault("; ".join(report.flags), []).append(report.id)
+    for flags, names in found.items():
+        if flags:
+            lines.append(([f"neighbor{'s' if len(names) > 1 else ''} {names[0]}", *names[1:]], flags))
+    return [f"{printable(', '.join(names), 300)}: {printable(flags, 300)}" for names, flags in lines]
 
 
 def _place(place: Place, neighbors: list[str]) -> list[str]:
     return [
         "" if place.rank is None else f"{place.rank}",
-        printable(place.candidate, 16),
+        printable(place.candidate),
         _share(place.utility),
         f"{_share(place.ci95[0])}-{_share(place.ci95[1])}",
         "" if place.lift is None else f"{place.lift:+.2f}",

@@ -32,6 +32,7 @@ leaves 1000 - 500 - 200 = 300 integers that are divisible by neither.
 # Neighbors are questions near yours whose answers you know. A candidate ranks high if its method, shown as
 # an example, helps a solver answer them. Three to five are good: not so easy that any solver gets them
 # without help, not so hard that none does, and with answers that no candidate gives.
+# LaTeX goes without quotes, or in single ones where it holds `: ` or ` #`; in double quotes \\ is an escape.
 - question: How many integers from 1 to 2000 are divisible by neither 3 nor 7?
   answer: 1144
 - question: How many integers from 1 to 1500 are divisible by neither 4 nor 6?
