@@ -115,7 +115,7 @@ def rank(
         "models": tuple(model or [DEFAULT_MODEL]),
     }
     if dry_run:
-        table.show_plan(prepare.plan(file, **settings), as_json=as_json)
+        table.show_plan(prepare.plan(file, **settings), as_json=as_json, price=_price(price))
         return
     watch = choose()
     result = asyncio.run(run.arank(file, watch=watch, confirm=_confirm, **settings))
