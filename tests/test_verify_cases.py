@@ -1,7 +1,8 @@
 """Every case in tests/cases: failures of checkers reported in public, and our own rows of the same kinds.
 
 reported.jsonl and responses.jsonl: whole responses, `expected` says whether the answer is the gold.
-compare.jsonl: answers, with the verdict and why. A false "correct" is the worst fault; `undecided` is allowed only where a row says so.
+compare.jsonl: answers, with the verdict and why. A false "correct" is the worst fault; `undecided` is allowed
+only where a row says so.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def rank(
 
     from porism import prepare, run, table
     from porism.errors import ConfigError
-    from porism.progress import choose
+    from porism.progress import choose, printable
 
     if method != "utility":
         raise ConfigError(f"--method {method}: the method is utility")
@@ -121,7 +121,7 @@ def rank(
     result = asyncio.run(run.arank(file, watch=watch, confirm=_confirm, **settings))
     table.show(result, as_json=as_json)
     if result.stopped is not None:
-        typer.echo(f"porism: {result.stopped}", err=True)
+        typer.echo(f"porism: {printable(result.stopped, 2000)}", err=True)
     if result.stopped is not None or result.missing:
         typer.echo(f"porism: to go on: {shlex.join(['porism', *sys.argv[1:]])}", err=True)
     raise typer.Exit(result.exit_code)

@@ -24,7 +24,7 @@ from porism.types import Call, Reply, Usage
 
 MAX_BODY = 64 * 2**20  # bytes; a longer answer is refused before it fills the memory
 CONNECT = 15.0  # seconds to open a connection
-KEEPALIVE = 3.0  # seconds an idle connection is kept; servers close theirs after five, and a race loses the call
+KEEPALIVE = 3.0  # seconds an idle connection is kept; servers close theirs after five
 DISCOVERY = 5.0  # seconds to learn the context before doing without
 
 
