@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +14,10 @@ from typing import Any
 import msgspec
 import pytest
 
+import porism
+import porism.run
 from porism.engine import Engine, Outcome, replay
-from porism.errors import CircuitOpen, ConfigError, Interrupted, ModelError
+from porism.errors import CircuitOpen, ConfigError, DataError, Interrupted, ModelError
 from porism.lane import RetryPolicy
 from porism.methods.utility import Utility
 from porism.models.fake import FakeModel
@@ -250,3 +256,114 @@ def test_scoring_writes_nothing(tmp_path: Path) -> None:
     before = {path: path.stat().st_size for path in (tmp_path / "run").rglob("*")}
     assert replayed(tmp_path / "run", utility(model)) == outcome.seen
     assert {path: path.stat().st_size for path in (tmp_path / "run").rglob("*")} == before
+
+
+# A server in trouble
+
+
+class Blinking(FakeModel):
+    """Refuses everything between two moments, in seconds from its first call."""
+
+    dark = (0.3, 1.2)
+    begun = 0.0
+    refused = 0
+
+    async def generate(self, call: Call) -> Reply:
+        self.begun = self.begun or time.monotonic()
+        if self.dark[0] < time.monotonic() - self.begun < self.dark[1]:
+            self.refused += 1
+            raise ModelError("HTTP 502", retry="transient", kind="server")
+        return await super().generate(call)
+
+
+def test_a_short_trouble_ends_no_run_and_is_met_with_few_calls(tmp_path: Path) -> None:
+    problems = tuple(problem(f"p{i}", neighbors=4) for i in range(20))
+    model = Blinking("fake/delay=0.1,concurrency=48,max_n=1")
+    outcome = go(tmp_path / "run", model, problems=problems, policy=RetryPolicy(first_wait=0.1))
+    assert outcome.stopped is None
+    assert not outcome.missing
+    assert 24 <= model.refused < 200
+
+
+def test_a_server_that_wants_to_be_asked_tomorrow_ends_the_run_with_its_words(tmp_path: Path) -> None:
+    class Tomorrow(FakeModel):
+        async def generate(self, call: Call) -> Reply:
+            if call.first:
+                raise ModelError("daily quota", retry="rate_limit", retry_after=86400, kind="rate_limit")
+            return await super().generate(call)
+
+    outcome = go(tmp_path / "run", Tomorrow("fake/max_n=2"))
+    assert isinstance(outcome.stopped, CircuitOpen)
+    assert "86,400 s: daily quota" in str(outcome.stopped)
+    assert not outcome.missing
+
+
+# The Python function
+
+
+def test_records_are_checked_as_files_are() -> None:
+    one = problem()
+    with pytest.raises(DataError, match="'p' is used already"):
+        porism.rank([one, one], model="fake/default")
+    with pytest.raises(DataError, match=r"candidates\[1\].id: 'a' is used already"):
+        porism.rank(dataclasses.replace(one, candidates=one.candidates[:1] * 2), model="fake/default")
+    with pytest.raises(DataError, match="is a dict"):
+        porism.rank([{"id": "p"}], model="fake/default")  # type: ignore[list-item]
+
+
+def test_paths_and_models_may_be_plain_text(tmp_path: Path) -> None:
+    done = porism.rank(problem(), models="fake/default", output=str(tmp_path / "run"), rollouts=2)
+    assert done.exit_code == 0
+    assert (tmp_path / "run" / "run.json").exists()
+
+
+@pytest.mark.parametrize("price", [(-1.0, 1.0), (float("nan"), 1.0), (1.0,)])
+def test_a_price_no_budget_can_be_kept_with(price: tuple[float, ...]) -> None:
+    with pytest.raises(ConfigError, match="price"):
+        porism.rank(problem(), model="fake/default", price=price, max_cost=1)
+
+
+def test_a_dry_run_counts_what_is_to_be_asked_again(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"model": "fake/default", "output": tmp_path / "run", "rollouts": 2}
+    porism.rank(problem(), **settings)
+    with Store(tmp_path / "run") as store:
+        row = next(iter(store.rows.values()))
+    index = tmp_path / "run" / "index.jsonl"
+    lost = msgspec.structs.replace(row, finish="missing", rule="cut: off", again=True)
+    others = index.read_bytes().splitlines(keepends=True)[1:]
+    index.write_bytes(b"".join([msgspec.json.encode(lost) + b"\n", *others]))
+    assert porism.run.plan(problem(), **settings).requests == 1
+    assert porism.rank(problem(), **settings).exit_code == 0
+    assert porism.run.plan(problem(), **settings).requests == 0
+
+
+def test_an_interrupt_in_a_notebook_ends_the_run(tmp_path: Path) -> None:
+    code = f"""
+import asyncio, os, signal, sys, threading
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from pathlib import Path
+import porism
+from porism.store import Store
+from samples import problem
+
+async def cell():
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    porism.rank(problem(), model="fake/delay=0.5,concurrency=1,max_n=1", output={str(tmp_path / "run")!r})
+
+try:
+    asyncio.new_event_loop().run_until_complete(cell())  # as a notebook has it: Ctrl-C raises
+except KeyboardInterrupt:
+    Store(Path({str(tmp_path / "run")!r})).close()  # nobody holds it
+    print("ended")
+"""
+    started = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "ended", done.stderr
+    assert time.monotonic() - started < 20
+
+
+def test_a_run_that_is_not_whole_cannot_be_scored(tmp_path: Path) -> None:
+    porism.rank(problem(), model="fake/default", output=tmp_path / "run", rollouts=2)
+    (tmp_path / "run" / "problems.jsonl").unlink()
+    with pytest.raises(ConfigError, match="cannot be scored"):
+        asyncio.run(porism.run.score(tmp_path / "run"))

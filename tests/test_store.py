@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import signal
 from pathlib import Path
 
 import pytest
@@ -103,3 +105,31 @@ def test_settings_round_trip(tmp_path: Path) -> None:
         store.update_settings(lambda old: {**old, "name": "x", "nothing": None})
         assert store.read_json("run.json") == {"schema": 1, "name": "x", "nothing": None}
     assert not list((tmp_path / "run").glob("*.tmp"))
+
+
+def test_a_line_that_a_full_disk_cut_is_closed_before_the_next(tmp_path: Path) -> None:
+    old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Store(tmp_path / "run") as store:
+        store.add(Row("k-0", CELL, "stop"), Completion(0, "zero"))
+        size = (tmp_path / "run" / "text" / "00001.jsonl").stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, hard))
+        try:
+            with pytest.raises(StoreError, match="cannot be written"):
+                store.add(Row("k-1", CELL, "stop"), Completion(1, "one"))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            signal.signal(signal.SIGXFSZ, old)
+        store.add(Row("k-2", CELL, "stop"), Completion(2, "two"))
+    again = Store(tmp_path / "run", write=False)
+    assert list(again.rows) == ["k-0", "k-2"]
+    assert again.completion(again.rows["k-2"], 2).text == "two"
+    lines = (tmp_path / "run" / "text" / "00001.jsonl").read_bytes().splitlines()
+    assert [line.endswith(b"}") for line in lines] == [True, False, True]
+
+
+def test_foreign_files_among_the_texts_are_passed_over(tmp_path: Path) -> None:
+    fill(tmp_path / "run", range(1))
+    (tmp_path / "run" / "text" / "00001 (copy).jsonl").write_text("{}")
+    fill(tmp_path / "run", range(1, 2))
+    assert len(Store(tmp_path / "run", write=False).rows) == 2

@@ -78,8 +78,8 @@ class RankConfig:
         }
         for name, low in least.items():
             value = getattr(self, name)
-            if value is not None and not value >= low:
-                raise ConfigError(f"{name} is {value}: it must be at least {low}")
+            if value is not None and not low <= value < inf:
+                raise ConfigError(f"{name} is {value}: it must be a number of at least {low}")
         for name in ("top_p", "min_p"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
@@ -111,7 +111,13 @@ class RankConfig:
 def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """One line for each setting that differs: its name, what it was, what it is now."""
     return [
-        f"{key}: was {old.get(key)!r}, now {new.get(key)!r}"
+        f"{key}: was {_brief(old.get(key))}, now {_brief(new.get(key))}"
         for key in sorted({*old, *new})
         if old.get(key) != new.get(key)
     ]
+
+
+def _brief(value: object) -> str:
+    """The value on one line; of a long text, such as a template, only that it is another one."""
+    shown = repr(value)
+    return shown if len(shown) <= 120 else f"{shown[:60]}... ({len(shown)} characters)"

@@ -70,7 +70,7 @@ def rank(problems: Problems, **settings: Any) -> Ranked:
     for a single one. Raises InputError for what the caller can mend, ModelError for a model that cannot serve.
     A run that a budget or a failing server stops returns with `stopped` set.
     """
-    from threading import Thread
+    from threading import Event, Thread
 
     try:
         asyncio.get_running_loop()
@@ -80,6 +80,7 @@ def rank(problems: Problems, **settings: Any) -> Ranked:
     result: list[Ranked] = []
     fault: list[BaseException] = []
     stops: list[Callable[[], object]] = []
+    ended = Event()
 
     async def ranked() -> Ranked:
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
@@ -92,16 +93,17 @@ def rank(problems: Problems, **settings: Any) -> Ranked:
             result.append(asyncio.run(ranked()))
         except BaseException as error:  # noqa: BLE001  raised again in the caller's thread
             fault.append(error)
+        finally:
+            ended.set()
 
-    thread = Thread(target=work, name="porism")
-    thread.start()
+    Thread(target=work, name="porism").start()
     try:
-        thread.join()
+        ended.wait()
     except KeyboardInterrupt:
         with suppress(RuntimeError):  # it has just ended by itself
             for stop in stops:
                 stop()
-        thread.join()
+        ended.wait()
         raise
     if fault:
         raise fault[0]
@@ -181,23 +183,28 @@ class _Live:
         self._next = now + 20 * (now - started)
 
 
+def stored_plan(store: Store) -> tuple[list[Problem], Utility]:
+    """The problems and the method that a run folder was last run with. ConfigError where it does not say."""
+    settings = store.read_json("run.json")
+    if settings is None:
+        raise ConfigError(f"{store.path}: no run.json here, so this is no run folder")
+    try:
+        lines = (store.path / "problems.jsonl").read_bytes().splitlines()
+        problems = [msgspec.json.decode(line, type=Problem) for line in lines]
+        return problems, msgspec.convert(settings["method"], type=Utility)
+    except (OSError, KeyError, TypeError, msgspec.MsgspecError) as error:
+        raise ConfigError(
+            f"{store.path}: this run cannot be scored, its settings or problems are not whole ({error}); the "
+            "command that made it writes them anew"
+        ) from error
+
+
 async def score(path: Path) -> Ranked:
     """The ranking of a run from what its folder holds. Costs no token; needs no model."""
     from porism.verify.pool import Verifier
 
     with Store(path, write=False) as store:
-        settings = store.read_json("run.json")
-        if settings is None:
-            raise ConfigError(f"{path}: no run.json here, so this is no run folder")
-        try:
-            lines = (path / "problems.jsonl").read_bytes().splitlines()
-            chosen = [msgspec.json.decode(line, type=Problem) for line in lines]
-            method = msgspec.convert(settings["method"], type=Utility)
-        except (OSError, KeyError, TypeError, msgspec.MsgspecError) as error:
-            raise ConfigError(
-                f"{path}: this run cannot be scored, its settings or problems are not whole ({error}); the command "
-                "that made it writes them anew"
-            ) from error
+        chosen, method = stored_plan(store)
         async with Verifier() as checker:
             seen = await replay(store, checker, chosen, [method])
         return Ranked(run=str(path), problems=_rankings(chosen, method, seen), usage=store.usage)
