@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
+import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ import pytest
 
 import porism
 import porism.run
+from porism.data import write_problems
 from porism.engine import Engine, Outcome, replay
 from porism.errors import CircuitOpen, ConfigError, DataError, Interrupted, ModelError
 from porism.lane import RetryPolicy
@@ -26,8 +30,15 @@ from porism.store import Store
 from porism.types import Ask, Call, Completion, Observation, Problem, Reply, Result, Sampling, Usage
 from porism.verify.pool import Verifier
 from samples import problem
+from server import serving
 
 QUICK = RetryPolicy(first_wait=0.001, longest_wait=0.01)
+
+
+def stats(url: str) -> dict[str, Any]:
+    with urllib.request.urlopen(f"{url}/stats") as answer:
+        found: dict[str, Any] = json.load(answer)
+    return found
 
 
 class Broken(Exception):
@@ -360,6 +371,34 @@ except KeyboardInterrupt:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "ended", done.stderr
     assert time.monotonic() - started < 20
+
+
+def test_signal_handlers_of_the_caller_are_put_back(tmp_path: Path) -> None:
+    def mine(*_: object) -> None: ...
+
+    before = signal.signal(signal.SIGTERM, mine)
+    try:
+        porism.rank(problem(), model="fake/default", output=tmp_path / "run", rollouts=2)
+        assert signal.getsignal(signal.SIGTERM) is mine
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_an_interrupt_while_the_server_is_tried_says_how_to_go_on(tmp_path: Path) -> None:
+    write_problems([problem()], tmp_path / "p.yaml")
+    with serving(latency=30) as url:
+        command = f"-m porism rank p.yaml -m generic/test-model --base-url {url}".split()
+        process = subprocess.Popen(
+            [sys.executable, *command], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        )
+        while not stats(url)["requests"]:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        told = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert "to go on: porism rank p.yaml" in told
+    assert "Traceback" not in told
 
 
 def test_a_run_that_is_not_whole_cannot_be_scored(tmp_path: Path) -> None:

@@ -302,13 +302,16 @@ def _signals(engine: Engine) -> Iterator[None]:
         asked = True
         engine.stop(Interrupted("interrupted: what was in flight has landed and is stored"))
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
         loop.add_signal_handler(number, interrupt)
     try:
         yield
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number, handler in before.items():
             loop.remove_signal_handler(number)
+            if handler is not None:  # None: set outside of Python
+                signal.signal(number, handler)
 
 
 __all__ = ["RankWatch", "Ranked", "arank", "plan", "rank", "score"]

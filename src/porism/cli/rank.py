@@ -118,12 +118,17 @@ def rank(
         table.show_plan(prepare.plan(file, **settings), as_json=as_json, price=_price(price))
         return
     watch = choose()
-    result = asyncio.run(run.arank(file, watch=watch, confirm=_confirm, **settings))
+    resume = f"porism: to go on: {shlex.join(['porism', *sys.argv[1:]])}"
+    try:
+        result = asyncio.run(run.arank(file, watch=watch, confirm=_confirm, **settings))
+    except KeyboardInterrupt:  # before the first call or after the last: all that landed is stored
+        typer.echo(f"porism: interrupted\n{resume}", err=True)
+        raise typer.Exit(130) from None
     table.show(result, as_json=as_json)
     if result.stopped is not None:
         typer.echo(f"porism: {printable(result.stopped, 2000)}", err=True)
     if result.stopped is not None or result.missing:
-        typer.echo(f"porism: to go on: {shlex.join(['porism', *sys.argv[1:]])}", err=True)
+        typer.echo(resume, err=True)
     raise typer.Exit(result.exit_code)
 
 
