@@ -30,6 +30,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("porism.engine", "porism.lane", "porism.budget", "porism.scale"),
     (
         "porism.progress",
+        "porism.display",
         "porism.live",
         "porism.report",
         "porism.neighbors",

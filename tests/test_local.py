@@ -153,7 +153,7 @@ def test_crash_after_crash_is_fatal() -> None:
 
 def test_leaving_ends_the_server() -> None:
     async def act(model: LocalModel) -> int:
-        assert os.getsid(server_of(model)) != os.getsid(0)  # Ctrl-C does not reach it
+        assert os.getpgid(server_of(model)) != os.getpgid(0)  # Ctrl-C does not reach it
         return server_of(model)
 
     assert ends(use(act), 1.0)

@@ -17,14 +17,16 @@ import time
 
 import pytest
 
+from porism.display import choose
 from porism.methods.ranking import rank
 from porism.methods.utility import Utility
-from porism.progress import PlainWatch, SilentWatch, choose, duration, printable
+from porism.progress import PlainWatch, SilentWatch, duration, printable
 from porism.types import Candidate, Cell, Neighbor, Observation, Problem, Sampling, Usage, Verdict
 
 RUN = """
 import json, sys, time
-from porism.progress import Line, choose
+from porism.display import choose
+from porism.progress import Line
 from porism.types import Usage
 
 calls, pause, rows = json.loads(sys.argv[1])

@@ -9,21 +9,18 @@ Names and texts come from files and models: every control character is taken out
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 import time
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from porism.types import Usage
 
 if TYPE_CHECKING:
     from porism.methods.ranking import Ranking
 
-Mode = Literal["auto", "rich", "plain", "none"]
 WINDOW = 30.0  # seconds that the token rate looks back
 PLAIN_EVERY = 5.0  # seconds between plain lines, at least
 SHOWN = 10  # candidates of a ranking on display
@@ -251,22 +248,3 @@ class PlainWatch(Tally):
             self._stream.flush()
         except (OSError, ValueError):
             return  # a closed pipe on the display's side must not end the run
-
-
-def choose(stream: TextIO | None = None, mode: Mode = "auto") -> Tally:
-    """The display for a stream (stderr unless given): live on a terminal; plain elsewhere, in CI, on a dumb one."""
-    stream = stream or sys.stderr
-    if mode == "auto":
-        live = (
-            stream.isatty()
-            and not os.environ.get("CI")
-            and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
-        )
-        mode = "rich" if live else "plain"
-    if mode == "none":
-        return SilentWatch()
-    if mode == "plain":
-        return PlainWatch(stream)
-    from porism.live import RichWatch
-
-    return RichWatch(stream)

@@ -93,6 +93,9 @@ def _tables(result: Ranked, console: Console) -> None:
 
 
 def _table(ranking: Ranking, console: Console) -> None:
+    if all(place.counts.total == 0 for place in ranking.ranking):
+        console.print(f"{printable(ranking.id, 70)}: no round is complete yet", markup=False)
+        return
     from rich.table import Table
     from rich.text import Text
 

@@ -87,8 +87,9 @@ def rank(
     import asyncio
 
     from porism import prepare, run, table
+    from porism.display import choose
     from porism.errors import ConfigError
-    from porism.progress import choose, printable
+    from porism.progress import printable
 
     if method != "utility":
         raise ConfigError(f"--method {method}: the method is utility")

@@ -50,7 +50,10 @@ def parse(text: str, file: Path, *, line: int = 1) -> Iterator[tuple[object, Nod
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         column = f" at column {mark.column + 1}" if mark else ""
-        message = f"not valid YAML{column}: {error.problem or error.context}"
+        problem = error.problem or error.context or ""
+        message = f"not valid YAML{column}: {problem}"
+        if "escape character" in problem:
+            message += " (LaTeX stands in single quotes, or in none: in double quotes a backslash means something else)"
         raise FileFaultError(file, line + mark.line if mark else None, message) from None
     except yaml.reader.ReaderError as error:
         at = text.find(chr(error.character))  # its position counts bytes or characters, as the parser likes

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 FEW_ROLLOUTS = 8
 MOST_NAMES = 5
-CAVEAT = "This is no chance of being right: a pool without a right candidate still has a winner."
+CAVEAT = "P(highest) is not a chance of being right: a pool without a right candidate still has a winner."
 
 
 class Standing(Struct, frozen=True, kw_only=True):

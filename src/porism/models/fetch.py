@@ -43,6 +43,8 @@ class Cancelled(Exception):
 
 
 class Source(Protocol):
+    """A place that a model's file can be fetched from."""
+
     def extend(self, partial: Path, size: int, *, grown: Grown, stop: Event) -> None:
         """Append to `partial` until it has `size` bytes. grown is told its size as it grows.
 
