@@ -34,9 +34,7 @@ class RetryPolicy:
     total_deadline: float = 3600.0
     first_wait: float = 0.5
     longest_wait: float = 20.0
-    failures_in_a_row: int = (
-        24  # without a success in between: one call at a time tries whether it goes again
-    )
+    failures_in_a_row: int = 24  # without a success: one call at a time tries whether it goes again
     patience: float = 10.0  # without a success meanwhile: the circuit opens
 
 
