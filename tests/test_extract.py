@@ -51,3 +51,15 @@ def test_never_raises(text: str, truncated: bool) -> None:
 @given(st.text(alphabet="abc0123 .,$\n", max_size=80), st.integers(0, 10**6))
 def test_a_last_box_is_the_answer(before: str, value: int) -> None:
     assert extract(f"{before}.\n\nThus \\boxed{{{value}}}.").answer == str(value)
+
+
+@pytest.mark.parametrize(
+    "text", [r"\boxed{}", r"Put the final answer in $\boxed{ }$.", r"The answer is \boxed{}"]
+)
+def test_an_empty_box_is_no_answer(text: str) -> None:
+    assert r"\boxed" not in (extract(text).answer or "")
+
+
+def test_an_empty_box_hides_no_answer_before_it() -> None:
+    assert extract(r"so \boxed{7}. Put it in \boxed{}").answer == "7"
+    assert extract(r"The final answer is 12. \boxed{}").answer == "12"

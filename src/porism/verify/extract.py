@@ -217,6 +217,9 @@ def _record(text: str) -> str | None:
     return str(value) if isinstance(value, str | int | float) and str(value).strip() else None
 
 
+_EMPTY_BOX = re.compile(r"\\f?boxed ?\{ ?\}")
+
+
 def extract(text: str, *, truncated: bool = False) -> Extracted:
     """The final answer as written, and the rule that found it. truncated: the text was cut by a limit."""
     shown = visible(text)
@@ -237,7 +240,10 @@ def extract(text: str, *, truncated: bool = False) -> Extracted:
         return Extracted(None, "empty")
     if (given := _record(shown.strip())) is not None:
         return Extracted(given, "json")
-    tail = _HOPE.sub("", _BLANKS.sub(" ", shown[-TAIL:]))
+    # A box with nothing in it, as where a prompt is repeated, is not an answer written some other way.
+    tail = _EMPTY_BOX.sub(" ", _HOPE.sub("", _BLANKS.sub(" ", shown[-TAIL:])))
+    if not tail.strip(" $.*"):
+        return Extracted(None, "empty")
     value = _announced(tail)
     return Extracted(value, "announced") if value is not None else _last_line(tail.strip())
 
