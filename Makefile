@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 DEMO ?= examples/factorial-valuation.yaml
-DEMO_ARGS ?= -n 4 --target-samples 2 --max-tokens 200
+DEMO_ARGS ?= -n 4 --target-samples 2
 
 BIN := .venv/bin
 UV := $(BIN)/uv
