@@ -194,6 +194,7 @@ def _fetch(requirement: str, folder: Path, stop: Event) -> None:
         if process.poll() is None:
             process.kill()
             process.communicate()
+    _check(stop)  # whoever asked to stop wants no reason why a download failed
     if process.returncode != 0:
         lines = [line for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
         why = next((line for line in reversed(lines) if "error" in line.lower()), "no reason given")
