@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from porism import read_problems
-from porism.engine import Engine
+from porism.engine import Engine, bundle
 from porism.methods.utility import Utility
 from porism.models.local import LocalModel
 from porism.progress import SilentWatch
@@ -32,24 +32,10 @@ def variant(problem: Problem, number: int) -> Problem:
     return dataclasses.replace(problem, question=f"(Exercise {number}.) {problem.question}")
 
 
-def calls_of(asks: list[Ask], max_n: int) -> list[tuple[str, Call]]:
-    """Calls as the engine bundles them, each with its prefix."""
-    calls: list[tuple[str, Call]] = []
-    for ask in asks:
-        prompt, rollout = ask.work.prompt, ask.work.rollout
-        if calls:
-            prefix, last = calls[-1]
-            if last.prompt is prompt and last.first + last.n == rollout and last.n < max_n:
-                calls[-1] = (prefix, Call(prompt, last.first, last.n + 1))
-                continue
-        calls.append((ask.prefix, Call(prompt, rollout)))
-    return calls
-
-
 async def bare(model: LocalModel, asks: list[Ask]) -> Usage:
     """Post the calls, calls of a prefix in a chain as the engine does, as many rollouts at once as there are slots."""
     chains: dict[str, list[Call]] = {}
-    for prefix, call in calls_of(asks, model.max_n):
+    for call, prefix in bundle(asks, model.max_n):
         chains.setdefault(prefix, []).append(call)
     total = Usage()
     free = model.concurrency
@@ -86,7 +72,7 @@ def shareable(asks: list[Ask], usage: Usage) -> float:
     """Prompt tokens that a call could take from an earlier call of its prefix, estimated by characters."""
     first: dict[str, str] = {}
     shared = total = 0
-    for prefix, call in calls_of(asks, 8):
+    for call, prefix in bundle(asks, 8):
         text = call.prompt.messages[0].content
         total += len(text)
         if prefix in first:

@@ -229,7 +229,7 @@ class Engine:
             if (lane := self._lanes.get(identity)) is None:
                 raise ConfigError(f"no model here is the solver {identity!r}")
             lanes.add(identity)
-            for call, prefix in _bundle(list(members), lane.model.max_n):
+            for call, prefix in bundle(list(members), lane.model.max_n):
                 lane.submit(call, prefix, round)
         for identity in lanes:
             self._lanes[identity].pump()
@@ -382,14 +382,14 @@ class _Nobody:
     def finished(self) -> None: ...
 
 
-def _bundle(asks: Sequence[Ask], max_n: int) -> list[tuple[Call, str]]:
-    """Calls of at most max_n rollouts that follow each other, with their prefix."""
+def bundle(asks: Sequence[Ask], max_n: int) -> list[tuple[Call, str]]:
+    """Calls of at most max_n rollouts of a prompt that follow each other, with their prefix."""
     calls: list[tuple[Call, str]] = []
     for ask in asks:
         prompt, rollout = ask.work.prompt, ask.work.rollout
         if calls:
             last, prefix = calls[-1]
-            if last.first + last.n == rollout and last.n < max_n:
+            if last.prompt.key == prompt.key and last.first + last.n == rollout and last.n < max_n:
                 calls[-1] = (Call(last.prompt, last.first, last.n + 1), prefix)
                 continue
         calls.append((Call(prompt, rollout), ask.prefix))
