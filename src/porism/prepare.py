@@ -74,6 +74,10 @@ def read(problems: Problems, limit: int | None) -> tuple[list[Problem], str, lis
         chosen = [problems] if isinstance(problems, Problem) else list(problems)[:limit]
         warnings, where = _doubts(chosen), "the problems given"
         name = chosen[0].id if len(chosen) == 1 else "problems"
+    if any(problem.family is not None for problem in chosen):
+        from porism.neighbors.expand import expanded
+
+        chosen = [expanded(problem) for problem in chosen]
     faults = [] if chosen else [f"{where}: there is no problem here"]
     for problem in chosen:
         if not problem.neighbors:

@@ -1,0 +1,219 @@
+"""The draw from a family: which combinations of parameters become neighbors.
+
+Combinations that meet the constraints are looked at without preference, some for each neighbor wanted. In the order
+of the family's measure of difficulty they are cut into as many parts, and each part gives one neighbor, so that a
+small draw is as mixed as the family. Answers are worked out for those alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
+from math import prod
+from random import Random
+from typing import Any, TypeAlias
+
+from porism.data.answers import plain
+from porism.errors import DataError
+from porism.neighbors.expression import STEPS, Expression, RuleError
+from porism.neighbors.functions import Meter, noun
+from porism.neighbors.rules import ANSWER, Rules, Values
+
+_SMALL = 5_000  # combinations that are shuffled; of more, random ones are tried
+_TRIES = 200_000  # combinations of a large family that a small draw tries at most
+_WORK = 20_000_000  # steps of a draw, before it is given up: some seconds
+_POOL, _LEAST = 4, 100  # admissible combinations looked at: for each neighbor drawn, and in all
+
+RunCode: TypeAlias = Callable[[str, Sequence[Values]], list[Any]]
+
+
+@dataclass(slots=True)
+class Item:
+    """An admissible combination, and what a neighbor is made of."""
+
+    values: Values
+    difficulty: Any
+    question: str = ""
+    answer: str = ""
+
+
+class Draw:
+    """One draw: the work left to it, and what its combinations met so far."""
+
+    def __init__(self, family: Rules, random: Random, run: RunCode | None, n: int) -> None:
+        self.family = family
+        self.random = random
+        self.run = run
+        self.work = _WORK + 1000 * n
+        self.tries = _TRIES + 20 * n
+        self.size = prod(len(values) for values in family.parameters.values())
+        self.tried = 0
+        self.met = [0] * len(family.constraints)
+
+    def items(self, n: int, target: Values | None, avoid: Iterable[str]) -> list[Item]:
+        """n items that differ from each other, from the target and from what is to be avoided."""
+        self._check_examples()
+        texts = list(avoid)
+        questions = {_fold(text) for text in texts}
+        answers = {plain(text) for text in texts}
+        if target is not None:
+            answers.add(plain(self._answers([dict(target)])[0]))
+        admissible = self._admissible(target)
+        pool = list(islice(admissible, max(_POOL * n, _LEAST)))
+        if not pool:
+            raise self._unsatisfiable()
+        pool.sort(key=lambda item: item.difficulty)
+        open_strata = [pool[i * len(pool) // n : (i + 1) * len(pool) // n] for i in range(n)]
+        for stratum in open_strata:
+            self.random.shuffle(stratum)
+        chosen: list[Item] = []
+        rest: list[Item] = []  # of strata that have given theirs
+        while open_strata:
+            batch: list[tuple[list[Item], Item]] = []
+            still_open = []
+            for stratum in open_strata:
+                taken = stratum.pop() if stratum else rest.pop() if rest else next(admissible, None)
+                if taken is None:
+                    still_open.append(stratum)
+                else:
+                    batch.append((stratum, taken))
+            if not batch:
+                raise self._too_few(len(chosen), n)
+            open_strata = still_open
+            found = self._answers([item.values for _, item in batch])
+            for (stratum, item), answer in zip(batch, found, strict=True):
+                item.question, item.answer = self._question(item.values), answer
+                if plain(item.answer) in answers or _fold(item.question) in questions:
+                    open_strata.append(stratum)
+                    continue
+                questions.add(_fold(item.question))
+                chosen.append(item)
+                rest += stratum
+        chosen.sort(key=lambda item: item.difficulty)
+        return chosen
+
+    def _admissible(self, target: Values | None) -> Iterator[Item]:
+        """Combinations that meet the constraints, each once, in random order."""
+        family = self.family
+        for index in self._indices():
+            self.tried += 1
+            values: Values = {}
+            for name, domain in family.parameters.items():
+                index, at = divmod(index, len(domain))
+                values[name] = domain[at]
+            if values != target and self._holds(values):
+                yield Item(values, self._difficulty(values))
+
+    def _indices(self) -> Iterator[int]:
+        if self.size <= _SMALL:
+            yield from self.random.sample(range(self.size), self.size)
+            return
+        seen: set[int] = set()
+        while len(seen) < min(self.size, self.tries):
+            index = self.random.randrange(self.size)
+            if index not in seen:
+                seen.add(index)
+                yield index
+
+    def _holds(self, values: Values) -> bool:
+        for i, constraint in enumerate(self.family.constraints):
+            with self._meter() as meter:
+                holds = self.family.evaluate(constraint, values, f"constraints[{i}]", meter)
+            if not isinstance(holds, bool):
+                message = f"{constraint.source!r} is {noun(holds)}, not true or false"
+                raise self.family.fault(f"constraints[{i}]", message, values)
+            if not holds:
+                return False
+            self.met[i] += 1
+        return True
+
+    def _difficulty(self, values: Values) -> Any:
+        rule = self.family.difficulty
+        if rule is None:
+            return 0
+        with self._meter() as meter:
+            found = self.family.evaluate(rule, values, "difficulty", meter)
+        if not isinstance(found, int | Fraction):
+            raise self.family.fault("difficulty", f"is {noun(found)}, not a number", values)
+        return found
+
+    def _question(self, values: Values) -> str:
+        with self._meter() as meter:
+            return self.family.fill(self.family.question, values, "question", meter)
+
+    def _answers(self, batch: Sequence[Values]) -> list[str]:
+        """The answers of several combinations, written out."""
+        family, rule, written = self.family, self.family.answer, []
+        if isinstance(rule, Expression):
+            for values in batch:
+                with self._meter() as meter:
+                    found = family.evaluate(rule, values, ANSWER, meter)
+                    written.append(family.written(found, values, meter))
+            return written
+        if self.run is None:
+            raise family.fault(
+                ANSWER, "is code, and code is not run here: porism neighbors draw --allow-code runs it"
+            )
+        try:
+            results = self.run(rule, [{name: values[name] for name in family.parameters} for values in batch])
+        except RuleError as error:
+            raise family.fault(ANSWER, error) from None
+        for values, found in zip(batch, results, strict=True):
+            with self._meter() as meter:
+                plain_text = isinstance(found, str) and family.format is None
+                written.append(found if plain_text else family.written(found, values, meter))
+        return written
+
+    def _check_examples(self) -> None:
+        examples = self.family.examples
+        found = self._answers([dict(values) for values, _ in examples]) if examples else []
+        for i, ((values, known), given) in enumerate(zip(examples, found, strict=True)):
+            if plain(known) != plain(given):
+                message = f"the answer is {known}, and the rule gives {given}"
+                raise self.family.fault(f"examples[{i}]", message, values)
+
+    @contextmanager
+    def _meter(self) -> Iterator[Meter]:
+        """The steps of one evaluation. DataError once the draw has used up its own."""
+        meter = Meter(STEPS)
+        yield meter
+        self.work -= meter.limit - meter.left
+        if self.work < 0:
+            raise self.family.fault("answer", "a draw takes too many steps: make the rules simpler")
+
+    def _unsatisfiable(self) -> DataError:
+        tried = (
+            f"{self.tried:,} of {self.size:,} combinations"
+            if self.tried < self.size
+            else f"all {self.size:,} combinations"
+        )
+        never = next((i for i, count in enumerate(self.met) if not count), None)
+        if never is None:
+            return self.family.fault("parameters", "there is no combination but the target's own")
+        before = " that meet the constraints before it" if never else ""
+        source = self.family.constraints[never].source
+        return self.family.fault(
+            f"constraints[{never}]", f"{source!r} is met by none of {tried} combinations{before}"
+        )
+
+    def _too_few(self, found: int, n: int) -> DataError:
+        whole = (
+            ""
+            if self.tried >= self.size
+            else f" among the {self.tried:,} of {self.size:,} combinations tried"
+        )
+        message = (
+            f"{n} neighbors were asked for, and there are {found} that differ from each other, from the target and "
+            f"from its answer{whole}: ask for fewer, or widen a range"
+        )
+        return self.family.fault("parameters", message)
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+__all__ = ["Draw", "Item", "RunCode"]
