@@ -119,11 +119,24 @@ async def arank(
 
     watch: who looks on. confirm: asked with the differences when the run folder was made with other settings.
     """
+    config = resolve(settings)
+    chosen, name, warnings = read(problems, config.limit)
+    return await run_problems(chosen, name, config, warnings=warnings, watch=watch, confirm=confirm)
+
+
+async def run_problems(
+    chosen: Sequence[Problem],
+    name: str,
+    config: RankConfig,
+    *,
+    warnings: list[str],
+    watch: RankWatch | None = None,
+    confirm: Callable[[Sequence[str]], bool] | None = None,
+) -> Ranked:
+    """The same for problems that `prepare.read` has read. A problem without candidates has its no-example row only."""
     from porism.progress import SilentWatch
     from porism.verify.pool import Verifier
 
-    config = resolve(settings)
-    chosen, name, warnings = read(problems, config.limit)
     look = watch or SilentWatch()
     for warning in warnings:
         look.note(warning)
@@ -280,4 +293,4 @@ def _rankings(
     return tuple(ranking_of(p, method, seen.get((p.id, method.name), [])) for p in problems)
 
 
-__all__ = ["RankWatch", "Ranked", "arank", "plan", "rank", "score"]
+__all__ = ["RankWatch", "Ranked", "arank", "plan", "rank", "run_problems", "score"]

@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -93,7 +93,7 @@ def rank(
 
     if method != "utility":
         raise ConfigError(f"--method {method}: the method is utility")
-    settings = {
+    settings: dict[str, Any] = {
         "rollouts": rollouts,
         "output": output,
         "limit": limit,
