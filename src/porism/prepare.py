@@ -119,6 +119,19 @@ def _doubts(problems: Sequence[Problem]) -> list[str]:
     return found["warning"]
 
 
+def refuse_code(problems: Sequence[Problem], *, allow_code: bool) -> None:
+    """ConfigError where a neighbor names a checker of the user's own and code is not allowed."""
+    from porism.verify.custom import is_custom
+
+    for problem in () if allow_code else problems:
+        for neighbor in problem.neighbors:
+            if is_custom(neighbor.answer_type):
+                raise ConfigError(
+                    f"problem {problem.id!r}, neighbor {neighbor.id!r}: answer_type {neighbor.answer_type!r} names "
+                    "code, which is only run with --allow-code"
+                )
+
+
 def run_folder(problems: Sequence[Problem], name: str, config: RankConfig) -> Path:
     """Where the run lies: as told, or found again by the name of the file and the questions in it."""
     from porism.data import data_hash

@@ -82,6 +82,9 @@ def rank(
         bool,
         typer.Option("--accept-changes", help="Go on in a run made with another model, prompt or sampling."),
     ] = False,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Import and call checkers that answer types name.")
+    ] = False,
 ) -> None:
     """Rank the candidates of each problem by their consequences. The same command resumes and extends a run."""
     import asyncio
@@ -113,6 +116,7 @@ def rank(
         "max_cost": max_cost,
         "price": _price(price),
         "accept_changes": accept_changes,
+        "allow_code": allow_code,
         "models": tuple(model or [DEFAULT_MODEL]),
     }
     if dry_run:
