@@ -61,8 +61,14 @@ def resolve(settings: dict[str, Any]) -> RankConfig:
     return RankConfig(**settings)
 
 
-def read(problems: Problems, limit: int | None) -> tuple[list[Problem], str, list[str]]:
-    """The problems to rank, the run's name, and warnings. DataError where one cannot be ranked."""
+def read(
+    problems: Problems, limit: int | None, *, candidates: bool = True, allow_code: bool = False
+) -> tuple[list[Problem], str, list[str]]:
+    """The problems to rank, the run's name, and warnings. DataError where one cannot be ranked.
+
+    Neighbors of a family are drawn here. candidates: whether a problem needs some; its neighbors alone can be looked
+    at without. allow_code: whether a family's answer rule may be code.
+    """
     if isinstance(problems, str | Path):
         from porism.data import load
 
@@ -75,9 +81,10 @@ def read(problems: Problems, limit: int | None) -> tuple[list[Problem], str, lis
         warnings, where = _doubts(chosen), "the problems given"
         name = chosen[0].id if len(chosen) == 1 else "problems"
     if any(problem.family is not None for problem in chosen):
+        from porism.neighbors.code import run_code
         from porism.neighbors.expand import expanded
 
-        chosen = [expanded(problem) for problem in chosen]
+        chosen = [expanded(problem, run=run_code if allow_code else None) for problem in chosen]
     faults = [] if chosen else [f"{where}: there is no problem here"]
     for problem in chosen:
         if not problem.neighbors:
@@ -85,7 +92,7 @@ def read(problems: Problems, limit: int | None) -> tuple[list[Problem], str, lis
                 f"{where}: problem {problem.id!r} has no neighbors, and a candidate is judged by nothing else: add "
                 "questions near it whose answers you know, under the key 'neighbors'"
             )
-        if not problem.candidates:
+        if candidates and not problem.candidates:
             faults.append(
                 f"{where}: problem {problem.id!r} has no candidates to rank: add them under 'candidates'"
             )
@@ -116,6 +123,19 @@ def _doubts(problems: Sequence[Problem]) -> list[str]:
     if found["error"]:
         raise DataError(found["error"])
     return found["warning"]
+
+
+def refuse_code(problems: Sequence[Problem], *, allow_code: bool) -> None:
+    """ConfigError where a neighbor names a checker of the user's own and code is not allowed."""
+    from porism.verify.custom import is_custom
+
+    for problem in () if allow_code else problems:
+        for neighbor in problem.neighbors:
+            if is_custom(neighbor.answer_type):
+                raise ConfigError(
+                    f"problem {problem.id!r}, neighbor {neighbor.id!r}: answer_type {neighbor.answer_type!r} names "
+                    "code, which is only run with --allow-code"
+                )
 
 
 def run_folder(problems: Sequence[Problem], name: str, config: RankConfig) -> Path:
@@ -182,10 +202,13 @@ async def enter(stack: AsyncExitStack, model: Model, watch: Watch, warnings: lis
     return entered
 
 
-def plan(problems: Problems, **settings: Any) -> Plan:
-    """What `rank` with these settings would ask and is not stored yet. Sends nothing, starts nothing."""
+def plan(problems: Problems, *, candidates: bool = True, **settings: Any) -> Plan:
+    """What `rank` with these settings would ask and is not stored yet. Sends nothing, starts nothing.
+
+    candidates: whether a problem needs some.
+    """
     config = resolve(settings)
-    chosen, name, _ = read(problems, config.limit)
+    chosen, name, _ = read(problems, config.limit, candidates=candidates, allow_code=config.allow_code)
     path = run_folder(chosen, name, config)
     method = make_method(config, config.models)
     asks = {

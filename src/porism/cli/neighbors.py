@@ -1,10 +1,15 @@
-"""porism neighbors: where neighbors come from and what they are worth."""
+"""porism neighbors: where neighbors come from, and which of them are worth anything."""
 
 from __future__ import annotations
 
 import typer
 
-from porism.cli.draw import EXAMPLE, draw
+from porism.cli import check, draw
 
-app = typer.Typer(name="neighbors", help="Draw neighbors from a family of questions.", no_args_is_help=True)
-app.command(epilog=EXAMPLE)(draw)
+app = typer.Typer(
+    name="neighbors", help="Draw, make, check and review the neighbors of a question.", no_args_is_help=True
+)
+app.command("check", epilog=check.EXAMPLE)(check.check)
+app.command("draw", epilog=draw.EXAMPLE)(draw.draw)
+
+__all__ = ["app"]

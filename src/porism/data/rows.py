@@ -104,7 +104,7 @@ def _check(raw: object) -> tuple[dict[str, Any], Problem | None, list[Doubt]]:
     if problem is not None and problem.family is not None and all(kind != "error" for kind, _, _ in found):
         from porism.neighbors.expand import doubts as family_doubts
 
-        found += [(severity, *fault) for severity, fault in family_doubts(problem)]
+        found += family_doubts(problem)
     return value, problem, found
 
 

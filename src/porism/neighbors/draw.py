@@ -154,9 +154,7 @@ class Draw:
                     written.append(family.written(found, values, meter))
             return written
         if self.run is None:
-            raise family.fault(
-                ANSWER, "is code, and code is not run here: porism neighbors draw --allow-code runs it"
-            )
+            raise family.fault(ANSWER, "is code, and code is not run here: --allow-code runs it")
         try:
             results = self.run(rule, [{name: values[name] for name in family.parameters} for values in batch])
         except RuleError as error:

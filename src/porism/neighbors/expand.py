@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any
 
 from porism.data.answers import last_boxed, plain
-from porism.data.finding import key_text
+from porism.data.finding import Doubt, key_text
 from porism.errors import DataError
 from porism.neighbors.definition import Fault, check_family
 from porism.neighbors.family import Family, RunCode
@@ -53,15 +53,15 @@ def expanded(problem: Problem, *, run: RunCode | None = None) -> Problem:
     return replace(problem, neighbors=problem.neighbors + named, family=None)
 
 
-def doubts(problem: Problem) -> Iterator[tuple[str, Fault]]:
-    """What is wrong with the family of a problem that is otherwise whole: severity, and path and message of each.
+def doubts(problem: Problem) -> Iterator[Doubt]:
+    """Errors and warnings about the family of a problem that is otherwise whole.
 
     An answer rule that is code is not run.
     """
     if problem.family is None:
         return
     family, faults = _read(problem.family)
-    yield from (("error", (("family", *path), message)) for path, message in faults)
+    yield from ("error", ("family", *path), message) for path, message in faults)
     if family is None or isinstance(family.answer, str):
         return
     try:
@@ -72,9 +72,9 @@ def doubts(problem: Problem) -> Iterator[tuple[str, Fault]]:
                 message = (
                     f"the family's rule gives {target} for its target, and the problem says {problem.answer}"
                 )
-                yield "warning", (("family", "answer"), message)
+                yield "warning", ("family", "answer"), message
     except DataError as error:
-        yield from (("error", (("family",), message)) for message in error.findings)
+        yield from ("error", ("family",), message) for message in error.findings)
 
 
 def _read(value: Mapping[str, Any]) -> tuple[Family | None, list[Fault]]:
