@@ -61,7 +61,8 @@ def doubts(problem: Problem) -> Iterator[Doubt]:
     if problem.family is None:
         return
     family, faults = _read(problem.family)
-    yield from ("error", ("family", *path), message) for path, message in faults)
+    for path, message in faults:
+        yield "error", ("family", *path), message
     if family is None or isinstance(family.answer, str):
         return
     try:
@@ -69,12 +70,11 @@ def doubts(problem: Problem) -> Iterator[Doubt]:
         if family.target is not None and problem.answer is not None:
             target = family.answer_of(family.target)
             if plain(target) != plain(problem.answer):
-                message = (
-                    f"the family's rule gives {target} for its target, and the problem says {problem.answer}"
-                )
-                yield "warning", ("family", "answer"), message
+                said = f"gives {target} for the family's target, and the problem's answer is {problem.answer}"
+                yield "warning", ("family", "answer"), said
     except DataError as error:
-        yield from ("error", ("family",), message) for message in error.findings)
+        for finding in error.findings:
+            yield "error", ("family",), finding
 
 
 def _read(value: Mapping[str, Any]) -> tuple[Family | None, list[Fault]]:
