@@ -28,7 +28,7 @@ def draw(
     from porism.neighbors.code import run_code
     from porism.neighbors.definition import read_family
 
-    family = read_family(_mapping(file))
+    family = read_family(family_mapping(file))
     drawn = [as_dict(item) for item in family.draw(n, seed, run=run_code if allow_code else None)]
     if as_json:
         document = {"family": family.name, "seed": seed, "neighbors": drawn}
@@ -39,7 +39,7 @@ def draw(
         typer.echo(yaml_text([{"neighbors": drawn}]), nl=False)
 
 
-def _mapping(file: Path) -> dict[str, Any]:
+def family_mapping(file: Path) -> dict[str, Any]:
     """What stands in a family file. DataError with what cannot be read in it."""
     from porism.data.families import read_family_file
     from porism.data.finding import FileFaultError, key_text

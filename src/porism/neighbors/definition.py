@@ -66,6 +66,7 @@ class _Reader:
                 hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(KEYS)}"
                 self.fault(f"unknown key; {hint}", key)
         name, question = self.text("name", need=True), self.text("question", need=True)
+        subject, answer_type = self.text("subject"), self.text("answer_type")
         parameters = {
             name: values
             for name, item in self.mapping("parameters", need=True).items()
@@ -100,8 +101,8 @@ class _Reader:
             derived={key: rule for key, rule in derived.items() if rule},
             difficulty=difficulty,
             format=format,
-            answer_type=self.text("answer_type"),
-            subject=self.text("subject"),
+            answer_type=answer_type,
+            subject=subject,
             target=target,
             examples=tuple(example for example in examples if example),
         )

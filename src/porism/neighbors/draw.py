@@ -8,7 +8,6 @@ small draw is as mixed as the family. Answers are worked out for those alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
@@ -25,7 +24,7 @@ from porism.neighbors.rules import ANSWER, Rules, Values
 _SMALL = 5_000  # combinations that are shuffled; of more, random ones are tried
 _TRIES = 200_000  # combinations of a large family that a small draw tries at most
 _WORK = 20_000_000  # steps of a draw, before it is given up: some seconds
-_POOL, _LEAST = 4, 100  # admissible combinations looked at: for each neighbor drawn, and in all
+_POOL, _MORE = 2, 100  # admissible combinations looked at: for each neighbor wanted, and besides
 
 RunCode: TypeAlias = Callable[[str, Sequence[Values]], list[Any]]
 
@@ -47,6 +46,7 @@ class Draw:
         self.family = family
         self.random = random
         self.run = run
+        self.meter = Meter(STEPS)
         self.work = _WORK + 1000 * n
         self.tries = _TRIES + 20 * n
         self.size = prod(len(values) for values in family.parameters.values())
@@ -62,7 +62,7 @@ class Draw:
         if target is not None:
             answers.add(plain(self._answers([dict(target)])[0]))
         admissible = self._admissible(target)
-        pool = list(islice(admissible, max(_POOL * n, _LEAST)))
+        pool = list(islice(admissible, _POOL * n + _MORE))
         if not pool:
             raise self._unsatisfiable()
         pool.sort(key=lambda item: item.difficulty)
@@ -104,8 +104,9 @@ class Draw:
             for name, domain in family.parameters.items():
                 index, at = divmod(index, len(domain))
                 values[name] = domain[at]
-            if values != target and self._holds(values):
-                yield Item(values, self._difficulty(values))
+            meter = self._steps()
+            if values != target and self._holds(values, meter):
+                yield Item(values, self._difficulty(values, meter))
 
     def _indices(self) -> Iterator[int]:
         if self.size <= _SMALL:
@@ -118,10 +119,9 @@ class Draw:
                 seen.add(index)
                 yield index
 
-    def _holds(self, values: Values) -> bool:
+    def _holds(self, values: Values, meter: Meter) -> bool:
         for i, constraint in enumerate(self.family.constraints):
-            with self._meter() as meter:
-                holds = self.family.evaluate(constraint, values, f"constraints[{i}]", meter)
+            holds = self.family.evaluate(constraint, values, f"constraints[{i}]", meter)
             if not isinstance(holds, bool):
                 message = f"{constraint.source!r} is {noun(holds)}, not true or false"
                 raise self.family.fault(f"constraints[{i}]", message, values)
@@ -130,28 +130,26 @@ class Draw:
             self.met[i] += 1
         return True
 
-    def _difficulty(self, values: Values) -> Any:
+    def _difficulty(self, values: Values, meter: Meter) -> Any:
         rule = self.family.difficulty
         if rule is None:
             return 0
-        with self._meter() as meter:
-            found = self.family.evaluate(rule, values, "difficulty", meter)
+        found = self.family.evaluate(rule, values, "difficulty", meter)
         if not isinstance(found, int | Fraction):
             raise self.family.fault("difficulty", f"is {noun(found)}, not a number", values)
         return found
 
     def _question(self, values: Values) -> str:
-        with self._meter() as meter:
-            return self.family.fill(self.family.question, values, "question", meter)
+        return self.family.fill(self.family.question, values, "question", self._steps())
 
     def _answers(self, batch: Sequence[Values]) -> list[str]:
         """The answers of several combinations, written out."""
         family, rule, written = self.family, self.family.answer, []
         if isinstance(rule, Expression):
             for values in batch:
-                with self._meter() as meter:
-                    found = family.evaluate(rule, values, ANSWER, meter)
-                    written.append(family.written(found, values, meter))
+                meter = self._steps()
+                found = family.evaluate(rule, values, ANSWER, meter)
+                written.append(family.written(found, values, meter))
             return written
         if self.run is None:
             raise family.fault(ANSWER, "is code, and code is not run here: --allow-code runs it")
@@ -160,9 +158,8 @@ class Draw:
         except RuleError as error:
             raise family.fault(ANSWER, error) from None
         for values, found in zip(batch, results, strict=True):
-            with self._meter() as meter:
-                plain_text = isinstance(found, str) and family.format is None
-                written.append(found if plain_text else family.written(found, values, meter))
+            as_it_is = isinstance(found, str) and family.format is None
+            written.append(found if as_it_is else family.written(found, values, self._steps()))
         return written
 
     def _check_examples(self) -> None:
@@ -173,29 +170,23 @@ class Draw:
                 message = f"the answer is {known}, and the rule gives {given}"
                 raise self.family.fault(f"examples[{i}]", message, values)
 
-    @contextmanager
-    def _meter(self) -> Iterator[Meter]:
-        """The steps of one evaluation. DataError once the draw has used up its own."""
-        meter = Meter(STEPS)
-        yield meter
-        self.work -= meter.limit - meter.left
+    def _steps(self) -> Meter:
+        """The steps of one evaluation. DataError once the evaluations so far have used up those of the draw."""
+        self.work -= self.meter.limit - self.meter.left
         if self.work < 0:
-            raise self.family.fault("answer", "a draw takes too many steps: make the rules simpler")
+            raise self.family.fault(ANSWER, "a draw takes too many steps: make the rules simpler")
+        self.meter.left = self.meter.limit
+        return self.meter
 
     def _unsatisfiable(self) -> DataError:
-        tried = (
-            f"{self.tried:,} of {self.size:,} combinations"
-            if self.tried < self.size
-            else f"all {self.size:,} combinations"
-        )
+        tried = f"{self.tried:,} of {self.size:,}" if self.tried < self.size else f"the {self.size:,}"
         never = next((i for i, count in enumerate(self.met) if not count), None)
         if never is None:
             return self.family.fault("parameters", "there is no combination but the target's own")
         before = " that meet the constraints before it" if never else ""
         source = self.family.constraints[never].source
-        return self.family.fault(
-            f"constraints[{never}]", f"{source!r} is met by none of {tried} combinations{before}"
-        )
+        message = f"{source!r} is met by none of {tried} combinations{before}"
+        return self.family.fault(f"constraints[{never}]", message)
 
     def _too_few(self, found: int, n: int) -> DataError:
         whole = (

@@ -36,7 +36,7 @@ STEPS = 100_000  # of one evaluation: a few hundredths of a second
 LENGTH = 2000  # characters of an expression
 _DEPTH = 40
 
-Scope: TypeAlias = dict[str, Any]
+Scope: TypeAlias = Mapping[str, Any]  # never changed: what binds a name works on a copy
 Run: TypeAlias = Callable[[Scope, Meter], Any]
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
@@ -68,7 +68,7 @@ class Expression:
     def __call__(self, values: Mapping[str, Any], meter: Meter | None = None) -> Any:
         """The value: int, Fraction, bool, str, or a tuple of such. RuleError where there is none."""
         try:
-            return self._run(dict(values), meter or Meter(STEPS))
+            return self._run(values, meter or Meter(STEPS))
         except ZeroDivisionError:
             raise RuleError("division by zero") from None
         except KeyError as missing:
@@ -249,7 +249,7 @@ class _Reader:
         del self.bound[bound:]
         last = len(loops)
 
-        def walk(level: int, scope: Scope, meter: Meter, out: list[Any]) -> None:
+        def walk(level: int, scope: dict[str, Any], meter: Meter, out: list[Any]) -> None:
             if level == last:
                 meter.spend(cost)
                 out.append(element(scope, meter))
@@ -328,7 +328,7 @@ def _targets(target: ast.expr) -> list[str]:
     return [name.id for name in names if isinstance(name, ast.Name)]
 
 
-def _bind(scope: Scope, names: list[str], item: Any) -> None:
+def _bind(scope: dict[str, Any], names: list[str], item: Any) -> None:
     """Give loop variables their values: one takes the item, several share a list."""
     if len(names) == 1:
         scope[names[0]] = item
@@ -336,8 +336,7 @@ def _bind(scope: Scope, names: list[str], item: Any) -> None:
     parts = sequence(item)
     if len(parts) != len(names):
         raise RuleError(f"a list of {len(parts)} values cannot be shared by {', '.join(names)}")
-    for name, part in zip(names, parts, strict=True):
-        scope[name] = part
+    scope.update(zip(names, parts, strict=True))
 
 
 __all__ = ["STEPS", "Expression", "RuleError", "evaluate", "expression"]
