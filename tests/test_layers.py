@@ -35,6 +35,8 @@ LAYERS: list[tuple[str, ...]] = [
         "porism.report",
         "porism.neighbors",
         "porism.run",
+        "porism.generate",
+        "porism.interrupt",
         "porism.prepare",
         "porism.table",
         "porism.cli",

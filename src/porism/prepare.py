@@ -153,17 +153,29 @@ async def open_models(
     for spec in config.models:
         # Text averages over three characters a token, formulas fewer: two is on the safe side.
         context = longest // 2 + config.sampling.max_tokens + 64 if spec.startswith("local/") else None
-        model = open_model(spec, base_url=config.base_url, context=context, concurrency=config.concurrency)
-        host = getattr(model, "host", None)
-        if host is not None:
-            watch.note(f"{spec}: questions and candidates go to {host}")
-        models.append(await stack.enter_async_context(model))
-        for warning in await model.probe():
-            warnings.append(f"{spec}: {warning}")
-            watch.note(warnings[-1])
+        models.append(
+            await enter(
+                stack,
+                open_model(spec, base_url=config.base_url, context=context, concurrency=config.concurrency),
+                watch,
+                warnings,
+            )
+        )
     drawn = ", ".join(f"{key} {value}" for key, value in msgspec.to_builtins(config.sampling).items())
     watch.note(f"sampling: {drawn}; {config.rollouts} rollouts a neighbor")
     return models
+
+
+async def enter(stack: AsyncExitStack, model: Model, watch: Watch, warnings: list[str]) -> Model:
+    """The model, entered on `stack` and tried. Where texts will go is told before the first one leaves."""
+    host = getattr(model, "host", None)
+    if host is not None:
+        watch.note(f"{model.name}: questions and candidates go to {host}")
+    entered = await stack.enter_async_context(model)
+    for warning in await entered.probe():
+        warnings.append(f"{model.name}: {warning}")
+        watch.note(warnings[-1])
+    return entered
 
 
 def plan(problems: Problems, **settings: Any) -> Plan:

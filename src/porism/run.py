@@ -10,10 +10,10 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -22,7 +22,8 @@ from porism import __version__
 from porism.budget import Budget
 from porism.config import RankConfig, changed
 from porism.engine import Engine, Watch, replay
-from porism.errors import ConfigError, Interrupted
+from porism.errors import ConfigError
+from porism.interrupt import interruptible
 from porism.methods.ranking import Ranking
 from porism.methods.ranking import rank as ranking_of
 from porism.methods.utility import Utility
@@ -30,9 +31,6 @@ from porism.prepare import Problems, make_method, open_models, plan, read, resol
 from porism.store import Store
 from porism.types import Method, Observation, Problem, Usage
 from porism.verify import VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class RankWatch(Watch, Protocol):
@@ -151,7 +149,7 @@ async def arank(
             ),
             on_round=_Live(store, method, look).on_round,
         )
-        with _signals(engine):
+        with interruptible(engine):
             outcome = await engine.run(chosen, [method])
         missing = {f"{where}: {why}": count for (where, why), count in outcome.missing.items()}
         result = Ranked(
@@ -290,38 +288,6 @@ def _rankings(
     problems: Sequence[Problem], method: Utility, seen: dict[tuple[str, str], list[Observation]]
 ) -> tuple[Ranking, ...]:
     return tuple(ranking_of(p, method, seen.get((p.id, method.name), [])) for p in problems)
-
-
-@contextmanager
-def _signals(engine: Engine) -> Iterator[None]:
-    """Ctrl-C ends the run gently, a second one at once; so does the polite kill. In the main thread only."""
-    import signal
-    import threading
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    asked = False
-    aborting: set[asyncio.Task[None]] = set()
-
-    def interrupt() -> None:
-        nonlocal asked
-        if asked:
-            aborting.add(loop.create_task(engine.abort()))
-        asked = True
-        engine.stop(Interrupted("interrupted: what was in flight has landed and is stored"))
-
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        loop.add_signal_handler(number, interrupt)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            loop.remove_signal_handler(number)
-            if handler is not None:  # None: set outside of Python
-                signal.signal(number, handler)
 
 
 __all__ = ["RankWatch", "Ranked", "arank", "plan", "rank", "score"]
