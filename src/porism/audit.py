@@ -152,7 +152,7 @@ def _kind(store: Store, stored: _Stored, version: str | None) -> str:
     known = store.verdicts(row.answer, stored.gold)
     if not known:
         return "unchecked"
-    return (known.get(version or "") or known[next(reversed(known))]).kind
+    return (known.get(version or "") or known[[*known][-1]]).kind
 
 
 def _pairs(stored: Iterable[_Stored]) -> list[Pair]:

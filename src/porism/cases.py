@@ -1,4 +1,4 @@
-"""Rows of a JSONL file, read, decided, and counted against what is known of them: the logic of `porism verify CASES`."""
+"""Rows of a JSONL file, read, decided, and counted against what is expected of them, for `porism verify CASES`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def read_cases(path: Path) -> list[Case]:
         raise InputError(f"{path}: {fault.strerror or fault}; give a JSONL file of cases") from fault
     except UnicodeDecodeError as fault:
         raise InputError(f"{path}: byte {fault.start} is not UTF-8; save the file as UTF-8") from fault
-    rows, findings = [], []
+    rows: list[Case] = []
+    findings: list[str] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue

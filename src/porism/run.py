@@ -131,6 +131,7 @@ async def arank(
     async with AsyncExitStack() as stack:
         stack.callback(look.finished)
         store = stack.enter_context(Store(run_folder(chosen, name, config)))
+        store.check_version(VERSION)
         models = await open_models(stack, chosen, config, look, warnings)
         method = make_method(config, tuple(model.identity for model in models))
         warnings += method.warnings()

@@ -156,7 +156,7 @@ class Store:
         """
         known = self.verdicts(answer, gold)
         if known and version not in known:
-            raise self._other_version(next(reversed(known)), version)
+            raise self._other_version([*known][-1], version)
         return known.get(version)
 
     def verdicts(self, answer: str, gold: Gold) -> Mapping[str, Verdict]:
