@@ -287,7 +287,12 @@ def test_again_is_idempotent(folder: Path) -> None:
 def test_again_finds_answers_in_their_texts(folder: Path) -> None:
     """An index as another extraction left it: some answers missed, others misread."""
     _, before, _ = command("score", folder, "--json")
-    usage = Store(folder, write=False).usage
+
+    def usage() -> tuple[Any, Any]:
+        store = Store(folder, write=False)
+        return store.usage, {id: row.usage for id, row in store.rows.items()}
+
+    spent = usage()
 
     def misread(row: Any) -> Any:
         if row["cell"].get("candidate") == "a":
@@ -308,7 +313,7 @@ def test_again_finds_answers_in_their_texts(folder: Path) -> None:
         "no_answer -> undecided": 2,
     }
     assert (folder / "index.jsonl").read_bytes().startswith(index), "only appended"
-    assert Store(folder, write=False).usage == usage
+    assert usage() == spent
     assert command("score", folder, "--json")[1] == before
     assert document("--run", folder, "--again")["changed"] == {}
 
@@ -342,6 +347,25 @@ def test_settings_changed_back_find_their_answers_decided(folder: Path) -> None:
     assert verify("--run", folder, "--again")[0] == 0
     back = porism.rank([marked()], model=FAKE, rollouts=2, output=folder, accept_changes=True)
     assert back.exit_code == 0
+
+
+def test_a_checker_of_the_users_own_is_asked_only_where_code_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text("def same(answer, gold):\n    return answer.strip() == gold\n")
+    monkeypatch.chdir(tmp_path)
+    plain = problem(candidates=1, neighbors=1)
+    own = dataclasses.replace(plain.neighbors[0], answer_type="python:mine:same")
+    problems = [dataclasses.replace(plain, neighbors=(own,))]
+    porism.rank(problems, model=FAKE, rollouts=2, output=tmp_path / "run", allow_code=True)
+    for more in ((), ("--again",)):
+        with pytest.raises(ConfigError, match="--allow-code"):
+            verify("--run", tmp_path / "run", *more)
+    porism.rank([plain], model=FAKE, rollouts=2, output=tmp_path / "run")
+    assert document("--run", tmp_path / "run", "--again")["counts"] == {"correct": 4}
+    # What code decided stays decided, although this plan had no use for it.
+    porism.rank(problems, model=FAKE, rollouts=2, output=tmp_path / "run", allow_code=True)
+    assert document("--run", tmp_path / "run", "--again", "--allow-code")["counts"] == {"correct": 4}
 
 
 # Second opinions

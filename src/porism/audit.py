@@ -18,9 +18,11 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from porism.errors import ConfigError
+from porism.prepare import refuse_code
 from porism.run import stored_plan
 from porism.store import MISSING, Row, Store
-from porism.types import Ask, Cell, Gold, Usage, Verdict
+from porism.types import Ask, Cell, Gold, Verdict
+from porism.verify.custom import is_custom
 from porism.verify.extract import extract
 from porism.verify.pool import Verifier
 from porism.verify.suspicion import suspicion
@@ -98,7 +100,7 @@ async def audit(store: Store, verifier: Verifier) -> list[Checked]:
     What was never decided is decided now. Raises ConfigError where another version of the verifier decided.
     """
     store.check_version(verifier.version)
-    stored = list(_stored(store))
+    stored = list(_stored(store, verifier))
     known: dict[Pair, Verdict] = {}
     new: list[Pair] = []
     for pair in _pairs(stored):
@@ -114,17 +116,18 @@ async def again(store: Store, verifier: Verifier) -> Again:
     """Find every answer in its text anew and decide it anew, store what differs, and say what has changed."""
     version = verifier.version
     noted = (store.read_json("run.json") or {}).get("verifier")
-    before = [_kind(store, s, noted) for s in _stored(store)]
+    before = [_kind(store, s, noted) for s in _stored(store, verifier)]
     answers = 0
     for row in [row for row in store.rows.values() if row.finish != MISSING]:
         completion = store.completion(row, 0)
         found = extract(completion.text, truncated=completion.truncated)
         if (found.answer, found.rule) != (row.answer, row.rule):
             answers += found.answer != row.answer
-            store.add(replace(row, answer=found.answer, rule=found.rule, usage=Usage()))
-    stored = list(_stored(store))
-    # Also what no plan asks for now: it counts again when the settings are changed back.
-    for pair, verdict in (await _decide([*_pairs(stored), *store.decided], verifier)).items():
+            store.add_answer(row, found.answer, found.rule)
+    stored = list(_stored(store, verifier))
+    # Also what the plan does not ask for now: it counts again when the settings are changed back.
+    kept = [pair for pair in store.decided if verifier.allow_code or not is_custom(pair[1].answer_type)]
+    for pair, verdict in (await _decide([*_pairs(stored), *kept], verifier)).items():
         if store.verdicts(*pair).get(version) != verdict:
             store.add_verdict(*pair, version, verdict)
     store.update_settings(lambda settings: settings | {"verifier": version})
@@ -132,8 +135,9 @@ async def again(store: Store, verifier: Verifier) -> Again:
     return Again(Counter(pair for pair in zip(before, after, strict=True) if pair[0] != pair[1]), answers)
 
 
-def _stored(store: Store) -> Iterator[_Stored]:
+def _stored(store: Store, verifier: Verifier) -> Iterator[_Stored]:
     problems, method = stored_plan(store)
+    refuse_code(problems, allow_code=verifier.allow_code)
     for problem in problems:
         questions = {neighbor.id: neighbor.question for neighbor in problem.neighbors}
         for ask in method.plan(problem, []):

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, Self, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from porism.errors import ConfigError, StoreError
 from porism.types import SCHEMA, Ask, Cell, Completion, Gold, Prompt, Usage, Verdict
@@ -114,8 +115,10 @@ class Store:
     def _read(self) -> None:
         for row in self._lines(self.path / "index.jsonl", Row):
             old = self.rows.get(row.id)
-            if old is None or old.finish == MISSING or (old.segment, old.offset) == (row.segment, row.offset):
+            if old is None or old.finish == MISSING:
                 self.rows[row.id] = row
+            elif (old.segment, old.offset) == (row.segment, row.offset):
+                self.rows[row.id] = replace(row, usage=old.usage)
             self.usage += row.usage
         for file in sorted((self.path / "verdicts").glob("*.jsonl")):
             for line in self._lines(file, _VerdictRow):
@@ -196,7 +199,10 @@ class Store:
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
-            raise StoreError(f"{file}: cannot be read: {error}") from error
+            raise StoreError(
+                f"{file}: cannot be read: {error}; no answer is in it: move it away, and the command that "
+                "made the run writes it anew"
+            ) from error
 
     # Writing
 
@@ -271,11 +277,17 @@ class Store:
         """Store a rollout; an answered one with its text. Returns the row as stored."""
         if completion is not None:
             text = _TextRow(id=row.id, text=completion.text, reasoning=completion.reasoning)
-            row = msgspec.structs.replace(row, segment=self._segment, offset=self._append(self._text, text))
+            row = replace(row, segment=self._segment, offset=self._append(self._text, text))
         self._append("index.jsonl", row)
         self.rows[row.id] = row
         self.usage += row.usage
         return row
+
+    def add_answer(self, row: Row, answer: str | None, rule: str) -> None:
+        """Store that another answer was found in the text of a stored row. What it has cost stays counted once."""
+        found = replace(row, answer=answer, rule=rule)
+        self._append("index.jsonl", replace(found, usage=Usage()))
+        self.rows[row.id] = found
 
     def add_verdict(self, answer: str, gold: Gold, version: str, verdict: Verdict) -> None:
         self._verdicts.setdefault((answer, gold), {})[version] = verdict

@@ -12,7 +12,7 @@ import sys
 import typer
 
 from porism import __version__
-from porism.cli import data, models, rank, runs, verify
+from porism.cli import data, models, neighbors, rank, runs, verify
 from porism.cli.new import new
 from porism.errors import PorismError
 
@@ -33,6 +33,7 @@ app.command(epilog="Example: porism new my-problem")(new)
 app.command(epilog=verify.EXAMPLE)(verify.verify)
 app.add_typer(data.app, name="data")
 app.add_typer(models.app, name="models")
+app.add_typer(neighbors.app, name="neighbors")
 
 
 def _version(value: bool) -> None:
