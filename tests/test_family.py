@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import time
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from porism.cli import app
+from porism.cli.draw import family_mapping
 from porism.data import check, load, read_problems, write_problems
 from porism.errors import DataError
 from porism.neighbors.code import run_code
@@ -23,6 +26,7 @@ from porism.neighbors.expand import expanded
 from porism.neighbors.expression import RuleError, evaluate, expression
 from porism.prepare import read
 from porism.types import Candidate, Neighbor, Problem
+from samples import problem as sample
 
 NECKLACES: dict[str, Any] = {
     "name": "necklaces",
@@ -429,8 +433,6 @@ def test_another_rule_for_the_same_parameters() -> None:
 
 def test_ten_thousand_neighbors() -> None:
     path = Path(__file__).parent.parent / "examples" / "families" / "two-congruences.yaml"
-    from porism.cli.draw import family_mapping
-
     made = read_family(family_mapping(path))
     spent = []
     for seed in range(3):  # the best of three: other work on the machine is not ours
@@ -445,6 +447,7 @@ def test_ten_thousand_neighbors() -> None:
 RULES = """
 import os
 import time
+from dataclasses import replace
 from fractions import Fraction
 
 def good(n, k):
@@ -516,7 +519,7 @@ def test_code_that_gives_no_answer(rules: Path, name: str, message: str) -> None
     if name == "grows" and sys.platform != "linux":
         pytest.skip("the memory limit holds on Linux")
     with pytest.raises(RuleError) as caught:
-        run_code(f"python:my_rules:{name}", CALLS, limit=0.3, wall=1)
+        run_code(f"python:my_rules:{name}", CALLS, limit=0.3, wall=1 if name == "sleeps" else 30)
     assert message in str(caught.value)
 
 
@@ -579,8 +582,6 @@ def test_a_problem_gets_its_neighbors() -> None:
 def test_the_seed_is_of_the_problem_and_the_family() -> None:
     def seeds(found: Problem) -> set[int]:
         return {(neighbor.provenance or {})["seed"] for neighbor in expanded(found).neighbors[1:]}
-
-    from dataclasses import replace
 
     here = seeds(problem())
     assert seeds(problem(neighbors=9)) == here
@@ -695,6 +696,45 @@ def test_code_in_a_problem_needs_leave(rules: Path) -> None:
 def test_a_problem_record_with_a_broken_family() -> None:
     with pytest.raises(DataError, match=r"problem 'target': family\.answer: 'z' is not known"):
         read([problem(answer="z")], None)
+
+
+def test_rank_and_check_of_a_problem_with_a_family(tmp_path: Path) -> None:
+    """The real commands, with a fake solver whose right answers are marked in the question."""
+    marked = {
+        "name": "marked",
+        "question": "And <n>? [[answer: <m>]]",
+        "parameters": {"n": {"range": [1, 90]}},
+        "derived": {"m": "100 + n"},
+        "answer": "m",
+        "difficulty": "n",
+        "neighbors": 3,
+    }
+    path = tmp_path / "p.yaml"
+    write_problems([replace(sample(), neighbors=(), family=marked)], path)
+    how = ["-m", "fake/rate_right=0.9,rate_wrong=0.1", "-o", str(tmp_path / "run")]
+
+    def porism(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "porism", *words],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            cwd=tmp_path,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    (ranked,) = json.loads(porism("rank", str(path), *how, "--json"))["problems"]
+    assert [line["rank"] for line in ranked["ranking"] if line["candidate"] == "a"] == [1]
+    assert set(ranked["ranking"][0]["by_neighbor"]) == {"family-1", "family-2", "family-3"}
+    again = json.loads(porism("score", str(tmp_path / "run"), "--json"))
+    assert again["problems"][0]["ranking"] == ranked["ranking"]
+    porism("neighbors", "check", str(path), *how, "--write")
+    (found,) = read_problems(path)
+    assert found.family is None
+    assert [neighbor.id for neighbor in found.neighbors] == ["family-1", "family-2", "family-3"]
+    path.with_name("p.yaml.bak").rename(tmp_path / "before.yaml")
+    assert read_problems(tmp_path / "before.yaml")[0].family == marked
 
 
 # The command

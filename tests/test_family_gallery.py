@@ -51,6 +51,17 @@ def test_the_gallery_is_whole() -> None:
     assert found >= SUBJECTS
 
 
+def test_the_list_of_families_is_whole() -> None:
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    for path in FILES:
+        mapping = family_mapping(path)
+        assert (
+            f"| {mapping['subject']} | [`{path.stem}`]({path.name}) | {mapping['metadata']['method']} |"
+            in text
+        )
+    assert text.count("\n| ") == len(FILES) + 1
+
+
 def test_answers_by_brute_force(mapping: dict[str, Any]) -> None:
     name = mapping["name"]
     small = {**mapping, "constraints": [*mapping.get("constraints", []), SMALL[name]]}
