@@ -280,6 +280,7 @@ def test_all_faults_at_once() -> None:
         ({"difficulty": '"hard"'}, "difficulty: is text, not a number"),
         ({"derived": {"m": "1 / (k - k)"}, "answer": "m"}, "derived.m: division by zero"),
         ({"format": "<t>", "derived": {"t": "n > 2"}}, "format: true or false cannot stand in a text"),
+        ({"examples": [{"n": 4, "k": 2, "answer": 6.5}]}, "examples[0]: the answer is 13/2, and the rule gives 6"),
         ({"examples": [{"n": 4, "k": 2, "answer": 7}]}, "examples[0]: the answer is 7, and the rule gives 6"),
         ({"answer": "k ** n / n", "examples": [{"n": 4, "k": 2, "answer": 6}]}, "examples[0]: the answer is 6"),
         ({"answer": "python:os:getpid"}, "answer: is code, and code is not run here"),
@@ -328,6 +329,25 @@ def test_a_draw_is_seeded_distinct_and_sorted() -> None:
             "seed": 7,
             "difficulty": values["n"] * values["k"],
         }
+
+
+def test_a_seed_draws_the_same_for_ever() -> None:
+    drawn = read_family(NECKLACES).draw(4, 2026)
+    values = [(neighbor.provenance or {})["parameters"] for neighbor in drawn]
+    assert [(value["n"], value["k"]) for value in values] == [(9, 2), (11, 2), (6, 6), (11, 6)]
+
+
+def test_a_question_that_does_not_say_all_is_found() -> None:
+    half = family(
+        question="What is <h> doubled, perhaps?",
+        parameters={"n": {"range": [1, 9]}},
+        constraints=[],
+        derived={"h": "n // 2"},
+        answer="n",
+        difficulty="n",
+    )
+    assert "question: 'What is" in refusal(half, 9)
+    assert "has the answers" in refusal(half, 9)
 
 
 def test_difficulty_is_spread_over_its_quantiles() -> None:
@@ -381,6 +401,7 @@ def test_neither_the_target_nor_its_answer() -> None:
     other = made.draw(15, 1, target={"n": 3, "k": 3})
     assert "9" not in {neighbor.answer for neighbor in other}
     assert "there are 10" in refusal(doubles, 16, avoid=["6", "3 TIMES  1?"])
+    assert "there are 9" in refusal(doubles, 16, avoid=["12/2", r"$\frac{12}{1}$.", "1e999999999"])
     assert "target: must give n, k" in refusal(doubles, 3, target={"n": 3})
 
 
@@ -435,9 +456,9 @@ def test_ten_thousand_neighbors() -> None:
     path = Path(__file__).parent.parent / "examples" / "families" / "two-congruences.yaml"
     made = read_family(family_mapping(path))
     spent = []
-    for seed in range(3):  # the best of three: other work on the machine is not ours
+    while len(spent) < 3 and min(spent, default=5.0) >= 5:  # other work on the machine is not ours
         started = time.process_time()
-        assert len({neighbor.question for neighbor in made.draw(10_000, seed)}) == 10_000
+        assert len({neighbor.question for neighbor in made.draw(10_000, len(spent))}) == 10_000
         spent.append(time.process_time() - started)
     assert min(spent) < 5
 

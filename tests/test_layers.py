@@ -23,6 +23,7 @@ LAYERS: list[tuple[str, ...]] = [
         "porism.neighbors.family",
         "porism.neighbors.functions",
         "porism.neighbors.rules",
+        "porism.neighbors.values",
         "porism.verify",
         "porism.methods",
         "porism.metrics",

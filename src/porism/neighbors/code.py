@@ -20,8 +20,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from porism.neighbors.functions import RuleError
 from porism.neighbors.rules import CODE, Values
+from porism.neighbors.values import RuleError
 
 LIMIT = 2.0  # CPU seconds a call
 WALL = 10.0  # seconds a call, however it spends them

@@ -296,7 +296,7 @@ class _Reader:
             return None
         rest = {name: value for name, value in item.items() if name != ANSWER}
         values = self.given(rest, parameters, "examples", i)
-        return None if values is None else (values, str(item[ANSWER]))
+        return None if values is None else (values, str(self.exact(item[ANSWER], "examples", i, ANSWER)))
 
 
 def _needs(names: Sequence[str], derived: Mapping[str, Expression | None]) -> set[str]:

@@ -7,6 +7,7 @@ small draw is as mixed as the family. Answers are worked out for those alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,13 +19,15 @@ from typing import Any, TypeAlias
 from porism.data.answers import plain
 from porism.errors import DataError
 from porism.neighbors.expression import STEPS, Expression, RuleError
-from porism.neighbors.functions import Meter, noun
 from porism.neighbors.rules import ANSWER, Rules, Values
+from porism.neighbors.values import Meter, noun
 
 _SMALL = 5_000  # combinations that are shuffled; of more, random ones are tried
 _TRIES = 200_000  # combinations of a large family that a small draw tries at most
 _WORK = 20_000_000  # steps of a draw, before it is given up: some seconds
 _POOL, _MORE = 2, 100  # admissible combinations looked at: for each neighbor wanted, and besides
+
+_NUMBER = re.compile(r"-?[0-9]{1,3000}(?:[./][0-9]{1,3000})?")
 
 RunCode: TypeAlias = Callable[[str, Sequence[Values]], list[Any]]
 
@@ -57,10 +60,10 @@ class Draw:
         """n items that differ from each other, from the target and from what is to be avoided."""
         self._check_examples()
         texts = list(avoid)
-        questions = {_fold(text) for text in texts}
-        answers = {plain(text) for text in texts}
+        asked: dict[str, str | None] = {_fold(text): None for text in texts}  # questions and their answers
+        refused = {_bare(text) for text in texts}
         if target is not None:
-            answers.add(plain(self._answers([dict(target)])[0]))
+            refused.add(_bare(self._answers([dict(target)])[0]))
         admissible = self._admissible(target)
         pool = list(islice(admissible, _POOL * n + _MORE))
         if not pool:
@@ -86,10 +89,16 @@ class Draw:
             found = self._answers([item.values for _, item in batch])
             for (stratum, item), answer in zip(batch, found, strict=True):
                 item.question, item.answer = self._question(item.values), answer
-                if plain(item.answer) in answers or _fold(item.question) in questions:
+                question = _fold(item.question)
+                if (other := asked.get(question)) is not None and other != answer:
+                    message = (
+                        f"{item.question[:60]!r} has the answers {other} and {answer}: show all that matters"
+                    )
+                    raise self.family.fault("question", message)
+                if question in asked or _bare(answer) in refused:
                     open_strata.append(stratum)
                     continue
-                questions.add(_fold(item.question))
+                asked[question] = answer
                 chosen.append(item)
                 rest += stratum
         chosen.sort(key=lambda item: item.difficulty)
@@ -166,7 +175,7 @@ class Draw:
         examples = self.family.examples
         found = self._answers([dict(values) for values, _ in examples]) if examples else []
         for i, ((values, known), given) in enumerate(zip(examples, found, strict=True)):
-            if plain(known) != plain(given):
+            if _bare(known) != _bare(given):
                 message = f"the answer is {known}, and the rule gives {given}"
                 raise self.family.fault(f"examples[{i}]", message, values)
 
@@ -199,6 +208,15 @@ class Draw:
             f"from its answer{whole}: ask for fewer, or widen a range"
         )
         return self.family.fault("parameters", message)
+
+
+def _bare(answer: str) -> str | Fraction:
+    """An answer as its value, where it is a number written in any of the usual ways."""
+    text = plain(answer)
+    try:
+        return Fraction(text) if _NUMBER.fullmatch(text) else text
+    except ZeroDivisionError:
+        return text
 
 
 def _fold(text: str) -> str:

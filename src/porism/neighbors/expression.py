@@ -17,8 +17,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from porism.neighbors.functions import (
-    FUNCTIONS,
+from porism.neighbors.functions import FUNCTIONS
+from porism.neighbors.values import (
     Meter,
     RuleError,
     exact,

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from porism.errors import DataError
 from porism.neighbors.expression import STEPS, Expression, RuleError, expression
-from porism.neighbors.functions import Meter, noun
+from porism.neighbors.values import Meter, noun
 
 CODE = "python:"  # begins an answer rule that is code: python:package.module:function
 ANSWER = "answer"  # the name of the answer in `format` and `difficulty`
