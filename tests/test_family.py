@@ -93,7 +93,7 @@ def refusal(mapping: dict[str, Any], n: int = 3, **how: Any) -> str:
         ("numerator(6 / 4) + denominator(6 / 4)", {}, 5),
         ("all([n > 1, n < 5]) and any([n > 3, n == 2])", {"n": 2}, True),
         ("sorted([3, 1 / 2, 2])", {}, (Fraction(1, 2), 2, 3)),
-        ("set([2, 1, 2])", {}, (2, 1)),
+        ("set([2, 1, 2]) + {3, 1 + 2}", {}, (2, 1, 3)),
         ("is_prime(2 ** 61 - 1) and not is_prime(3215031751)", {}, True),
     ],
 )
@@ -279,6 +279,8 @@ def test_all_faults_at_once() -> None:
         ({"answer": "sum(i for i in range(10 ** n))"}, "answer: takes more than 100,000 steps"),
         ({"difficulty": '"hard"'}, "difficulty: is text, not a number"),
         ({"derived": {"m": "1 / (k - k)"}, "answer": "m"}, "derived.m: division by zero"),
+        ({"format": "<t>", "derived": {"t": "range(2000)"}}, "format: a list of 2,000 values is too long"),
+        ({"format": "<t>", "derived": {"t": "iterate(lambda x: [x], n, 400)"}}, "format: a list is nested too deeply"),
         ({"format": "<t>", "derived": {"t": "n > 2"}}, "format: true or false cannot stand in a text"),
         ({"examples": [{"n": 4, "k": 2, "answer": 6.5}]}, "examples[0]: the answer is 13/2, and the rule gives 6"),
         ({"examples": [{"n": 4, "k": 2, "answer": 7}]}, "examples[0]: the answer is 7, and the rule gives 6"),
@@ -455,7 +457,7 @@ def test_another_rule_for_the_same_parameters() -> None:
 def test_ten_thousand_neighbors() -> None:
     path = Path(__file__).parent.parent / "examples" / "families" / "two-congruences.yaml"
     made = read_family(family_mapping(path))
-    spent = []
+    spent: list[float] = []
     while len(spent) < 3 and min(spent, default=5.0) >= 5:  # other work on the machine is not ours
         started = time.process_time()
         assert len({neighbor.question for neighbor in made.draw(10_000, len(spent))}) == 10_000
@@ -777,8 +779,19 @@ def test_the_command_as_json(rules: Path) -> None:
     assert isinstance(refused.exception, DataError)
     done = CliRunner().invoke(app, ["neighbors", "draw", "f.yaml", "--json", "-n", "2", "--allow-code"])
     document = json.loads(done.stdout)
-    assert set(document) == {"family", "seed", "neighbors"}
+    assert set(document) == {"file", "neighbors"}
     assert len(document["neighbors"]) == 2
+
+
+def test_the_command_shows_what_rank_would_draw(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    write_problems([problem()], path)
+    done = CliRunner().invoke(app, ["neighbors", "draw", str(path), "--json"])
+    chosen, _, _ = read(path, None)
+    shown = json.loads(done.stdout)["neighbors"]
+    assert [item["question"] for item in shown] == [item.question for item in chosen[0].neighbors[1:]]
+    done = CliRunner().invoke(app, ["neighbors", "draw", str(path), "--json", "-n", "2", "--seed", "9"])
+    assert [item["provenance"]["seed"] for item in json.loads(done.stdout)["neighbors"]] == [9, 9]
 
 
 @pytest.mark.parametrize(

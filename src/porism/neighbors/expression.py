@@ -142,7 +142,7 @@ class _Reader:
             self.free[name] = None
         return lambda scope, _: scope[name]
 
-    def _list(self, node: ast.List | ast.Tuple, depth: int) -> Run:
+    def _list(self, node: ast.List | ast.Tuple | ast.Set, depth: int) -> Run:
         items = [self.read(item, depth) for item in node.elts]
         return lambda scope, meter: listed([item(scope, meter) for item in items], meter)
 
@@ -269,6 +269,10 @@ class _Reader:
         return comprehension
 
     _generatorexp = _listcomp
+
+    def _set(self, node: ast.Set, depth: int) -> Run:
+        items = self._list(node, depth)
+        return lambda scope, meter: tuple(dict.fromkeys(items(scope, meter)))
 
     def _setcomp(self, node: ast.SetComp, depth: int) -> Run:
         items = self._listcomp(node, depth)

@@ -20,6 +20,8 @@ from porism.neighbors.values import Meter, noun
 CODE = "python:"  # begins an answer rule that is code: python:package.module:function
 ANSWER = "answer"  # the name of the answer in `format` and `difficulty`
 
+_LISTED = 1000  # values of a list that may stand in a text
+
 Values: TypeAlias = dict[str, Any]
 
 
@@ -49,6 +51,8 @@ def _in_text(value: object) -> str:
         sign = "-" if value < 0 else ""
         return f"{sign}\\frac{{{abs(value.numerator)}}}{{{value.denominator}}}"
     if isinstance(value, tuple):
+        if len(value) > _LISTED:
+            raise RuleError(f"a list of {len(value):,} values is too long for a text")
         return ", ".join(_in_text(x) for x in value)
     return str(value)
 
@@ -104,6 +108,8 @@ class Rules:
             return template.fill(values)
         except RuleError as error:
             raise self.fault(key, error, values) from None
+        except RecursionError:
+            raise self.fault(key, "a list is nested too deeply for a text", values) from None
 
     def written(self, answer: Any, values: Values, meter: Meter) -> str:
         """The answer as a neighbor has it. DataError where it is not what the family says it is."""
