@@ -39,6 +39,8 @@ LAYERS: list[tuple[str, ...]] = [
         "porism.walk",
         "porism.labels",
         "porism.sample",
+        "porism.candidates",
+        "porism.solve_rate",
         "porism.interrupt",
         "porism.prepare",
         "porism.table",

@@ -147,9 +147,38 @@ class Log(Generic[_T]):
             raise InputError(f"{self.path}: cannot be written: {error.strerror or error}") from error
 
 
+def in_editor(text: str, name: str) -> str:
+    """The text as the person leaves it in $VISUAL or $EDITOR (vi where neither is set), as a file of that name.
+
+    Raises InputError where the editor cannot be started, fails, or leaves what is not text.
+    """
+    import shlex
+    import signal
+    import subprocess
+    import tempfile
+
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    # Ctrl-C belongs to the editor while it is open; a handler, unlike SIG_IGN, is not passed on to it.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / name
+            file.write_text(text, encoding="utf-8")
+            code = subprocess.run([*shlex.split(editor), str(file)], check=False).returncode  # noqa: S603
+            if code:
+                raise InputError(f"the editor {editor!r} ended with {code}: nothing is changed")
+            return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise InputError(
+            f"the editor {editor!r} did not work ({error}): set EDITOR to one that does"
+        ) from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def beside(path: Path, what: str) -> Path:
     """Where the log of a problem file lies: FILE.WHAT.jsonl, or WHAT.jsonl inside a folder problem."""
     return path / f"{what}.jsonl" if path.is_dir() else path.with_name(f"{path.name}.{what}.jsonl")
 
 
-__all__ = ["LEAVE", "Answer", "Log", "Move", "Terminal", "beside", "walk"]
+__all__ = ["LEAVE", "Answer", "Log", "Move", "Terminal", "beside", "in_editor", "walk"]

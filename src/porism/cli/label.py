@@ -33,7 +33,7 @@ def label(
     apply: Annotated[
         Path | None, typer.Option(help="Write the problems to this file, with the labels agreed on, instead.")
     ] = None,
-    raters: Annotated[
+    agree: Annotated[
         int, typer.Option(min=1, help="How many must agree, at least, before a label is set.")
     ] = 2,
     force: Annotated[
@@ -124,8 +124,8 @@ def _apply(
         if s.disputed:
             terminal.say(f"left open: {s.item.problem.id}/{s.item.candidate.id}: raters disagree")
     terminal.say(
-        f"{target}: labels set: {counts['set']}, changed: {counts['changed']}, left open by disagreement: {counts['unset']}, "
-        f"judged by too few or unsure: {counts['open']}; the rest is as in {file}"
+        f"{target}: labels set: {counts['set']}, changed: {counts['changed']}, left open by disagreement: "
+        f"{counts['unset']}, judged by too few or unsure: {counts['open']}; the rest is as in {file}"
     )
 
 
