@@ -8,8 +8,9 @@ before the end leaves it alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,14 @@ from porism.errors import InputError
 from porism.generate import Generated, Generator, Request
 from porism.methods.prompt import SOLVE_FIELDS, check_template, load_template, render
 from porism.prepare import Plan, resolve
-from porism.store import Store
+from porism.store import MISSING, Store
 from porism.types import Generate, Message, Problem, Prompt, Usage
 
 # A solution is longer than the imitation of an example, and a pool needs variety: warmer and longer than for ranking.
 EMBEDDED_SAMPLING: dict[str, Any] = {"temperature": 0.8, "max_tokens": 1024}
-_MODELS = "sample.json"  # in the run folder: what each model string was known by
+PROVENANCE = (
+    "sample.json"  # in the run folder: what each model string is known by, and hashes of the questions
+)
 
 
 class Sampled(Struct, frozen=True, kw_only=True):
@@ -70,7 +73,7 @@ def requests(problems: Sequence[Problem], config: RankConfig) -> dict[tuple[str,
     check_template(template, SOLVE_FIELDS)
     return {
         (problem.id, i): Request(
-            f"{problem.id} by {spec}", render(template, question=problem.question), config.rollouts, i
+            _key(problem.id, spec), render(template, question=problem.question), config.rollouts, i
         )
         for problem in problems
         for i, spec in enumerate(config.models)
@@ -86,7 +89,7 @@ def plan(path: Path, **settings: Any) -> Plan:
     total, stored = len(asked) * config.rollouts, 0
     if folder.is_dir():
         with Store(folder, write=False) as store:
-            known = store.read_json(_MODELS) or {}
+            known = (store.read_json(PROVENANCE) or {}).get("models", {})
             for request in asked.values():
                 spec = config.models[request.model]
                 prompt = Prompt(known.get(spec, spec), (Message("user", request.text),), config.sampling)
@@ -140,8 +143,7 @@ async def asample(
         budget=budget,
         watch=watch,
     ) as generator:
-        known = dict(zip(config.models, generator.identities, strict=True))
-        save(folder / _MODELS, msgspec.json.encode(known), force=True)
+        _keep(folder, dict(zip(config.models, generator.identities, strict=True)), problems)
         generated = await generator.ask(list(asked.values()))
     landed = sum(c is not None for answers in generated.answers.values() for c in answers)
     added: list[Added] = []
@@ -158,6 +160,40 @@ async def asample(
         stopped=generated.stopped,
         exit_code=generated.exit_code,
     )
+
+
+def own_attempts(store: Store) -> Iterator[tuple[str, str, str | None]] | None:
+    """The solutions a sample run holds: problem id, hash of its question, final answer if it has one.
+
+    None where the run is of another kind.
+    """
+    found = store.read_json(PROVENANCE)
+    if found is None:
+        return None
+    keys = {_key(id, spec): id for id in found["questions"] for spec in found["models"]}
+    return (
+        (id, found["questions"][id], row.answer)
+        for row in store.rows.values()
+        if row.finish != MISSING and (id := keys.get(row.cell.problem)) is not None
+    )
+
+
+def question_hash(question: str) -> str:
+    """16 hex digits that stand for a question."""
+    return blake2b(question.encode(), digest_size=8).hexdigest()
+
+
+def _keep(folder: Path, models: dict[str, str], problems: Sequence[Problem]) -> None:
+    """Add to the provenance of a run folder."""
+    file = folder / PROVENANCE
+    found = msgspec.json.decode(file.read_bytes()) if file.is_file() else {"models": {}, "questions": {}}
+    found["models"] |= models
+    found["questions"] |= {problem.id: question_hash(problem.question) for problem in problems}
+    save(file, msgspec.json.encode(found), force=True)
+
+
+def _key(id: str, spec: str) -> str:
+    return f"{id} by {spec}"
 
 
 def _check_goal(path: Path, goal: Path | None, force: bool) -> None:
@@ -199,4 +235,13 @@ def _write(
     return added, rewrite(path, result) if result != list(now) else []
 
 
-__all__ = ["Sampled", "asample", "configure", "plan", "requests", "run_folder"]
+__all__ = [
+    "Sampled",
+    "asample",
+    "configure",
+    "own_attempts",
+    "plan",
+    "question_hash",
+    "requests",
+    "run_folder",
+]

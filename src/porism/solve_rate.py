@@ -1,18 +1,22 @@
-"""How often a solver solves the targets by itself: the own attempts of a stored run, checked against known answers.
+"""How often a solver solves the targets by itself: attempts that a run folder holds, checked against known answers.
 
-A run asks for these attempts anyway (`porism rank --target-samples`). Nothing is asked here.
+Of `porism rank` these are the solver's own attempts (`--target-samples`), of `porism sample` all solutions. Nothing is
+asked here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from porism.engine import replay
 from porism.run import stored_plan
+from porism.sample import own_attempts, question_hash
 from porism.store import Store
 from porism.types import Gold, Problem
 from porism.verify.pool import Verifier
+
+Attempt = tuple[str, str, str | None]  # problem id, hash of its question, final answer if there is one
 
 
 async def solve_rates(run: Path, problems: Sequence[Problem]) -> dict[str, tuple[int, int]]:
@@ -21,26 +25,33 @@ async def solve_rates(run: Path, problems: Sequence[Problem]) -> dict[str, tuple
     Only for problems with a known answer that the run holds with the same question. Attempts that could not be decided
     count neither way; one without an answer is a failure. Raises ConfigError for a folder that is no run.
     """
-    known = {problem.id: problem for problem in problems if problem.answer is not None}
+    known = {problem.id: (question_hash(problem.question), problem.answer) for problem in problems}
     rates: dict[str, tuple[int, int]] = {}
     with Store(run, write=False) as store:
-        chosen, method = stored_plan(store)
         async with Verifier() as checker:
-            seen = await replay(store, checker, chosen, [method])
-            for problem in chosen:
-                target = known.get(problem.id)
-                if target is None or target.answer is None or target.question != problem.question:
+            sampled = own_attempts(store)
+            for id, question, answer in await _of_rank(store, checker) if sampled is None else sampled:
+                hash, gold = known.get(id, ("", None))
+                if gold is None or hash != question:
                     continue
-                solved = decided = 0
-                for attempt in method.attempts(problem, seen.get((problem.id, method.name), [])):
-                    if attempt.answer is not None:
-                        verdict = await checker.verify(attempt.answer, Gold(target.answer))
-                        if verdict.kind not in ("correct", "wrong"):
-                            continue
-                        solved += verdict.kind == "correct"
-                    decided += 1
-                rates[problem.id] = (solved, decided)
+                solved, decided = rates.get(id, (0, 0))
+                if answer is None:
+                    rates[id] = (solved, decided + 1)
+                    continue
+                verdict = await checker.verify(answer, Gold(gold))
+                if verdict.kind in ("correct", "wrong"):
+                    rates[id] = (solved + (verdict.kind == "correct"), decided + 1)
     return rates
+
+
+async def _of_rank(store: Store, checker: Verifier) -> Iterable[Attempt]:
+    problems, method = stored_plan(store)
+    seen = await replay(store, checker, problems, [method])
+    return [
+        (problem.id, question_hash(problem.question), attempt.answer)
+        for problem in problems
+        for attempt in method.attempts(problem, seen.get((problem.id, method.name), []))
+    ]
 
 
 __all__ = ["solve_rates"]

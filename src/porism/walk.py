@@ -42,11 +42,16 @@ class Terminal:
         self._bold = out.isatty() and "NO_COLOR" not in os.environ
         self._width = shutil.get_terminal_size().columns if out.isatty() else 0
 
-    def say(self, text: str = "", *, bold: bool = False) -> None:
-        """Show a text of any origin, with its line breaks; long lines are broken between words on a terminal."""
+    def show(self, text: str) -> None:
+        """Show a text to be read, with its line breaks; long lines are broken between words on a terminal."""
         text = printable_text(text)
         if self._width > 20:
             text = "\n".join(map(self._wrapped, text.split("\n")))
+        self._write(f"{text}\n")
+
+    def say(self, text: str = "", *, bold: bool = False) -> None:
+        """Show a heading or a remark as it is: a command in it can be copied."""
+        text = printable_text(text)
         self._write(f"\x1b[1m{text}\x1b[0m\n" if bold and self._bold else f"{text}\n")
 
     def ask(self, question: str, choices: Sequence[str]) -> Answer:

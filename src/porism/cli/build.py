@@ -34,7 +34,10 @@ def build(
         typer.Option(help="LOW,HIGH: only problems the solver solves that often alone; needs --run."),
     ] = None,
     run: Annotated[
-        Path | None, typer.Option(help="Run folder of `porism rank` that holds the solver's own attempts.")
+        Path | None,
+        typer.Option(
+            help="Run folder of `porism rank` or `porism sample` that holds the solver's own attempts."
+        ),
     ] = None,
     variants_per_group: Annotated[int | None, typer.Option(help="Most problems of one group.")] = None,
     seed: Annotated[int, typer.Option(help="Another seed draws other candidates and variants.")] = 0,

@@ -97,11 +97,11 @@ def _doubts(terminal: Terminal, log: Log[Any], stale: int, gone: int) -> None:
         )
     if stale:
         terminal.say(
-            f"{_many(stale, 'judgement')} no longer count: the question, the known answer or the candidate has changed "
-            "since, so they are open again"
+            f"no longer counting: {_many(stale, 'judgement')}, as the question, the known answer or the candidate has "
+            "changed since"
         )
     if gone:
-        terminal.say(f"{_many(gone, 'judgement')} are of candidates that this file does not hold")
+        terminal.say(f"of candidates that this file does not hold: {_many(gone, 'judgement')}")
 
 
 def _apply(

@@ -87,16 +87,16 @@ class LabelWalk:
         if problem.id != self.last:
             say()
             say(f"Question {problem.id}", bold=True)
-            say(problem.question)
+            self.terminal.show(problem.question)
             if problem.answer is not None:
                 say(f"Known answer: {problem.answer}", bold=True)
             if problem.solution is not None:
                 say("Known solution", bold=True)
-                say(problem.solution)
+                self.terminal.show(problem.solution)
         self.last = problem.id
         say()
         say(f"Candidate {at + 1} of {len(self.items)}", bold=True)
-        say(item.candidate.text)
+        self.terminal.show(item.candidate.text)
         if item.candidate.answer is not None:
             say(f"Its final answer: {item.candidate.answer}", bold=True)
         say()

@@ -117,11 +117,11 @@ class _Review:
         if problem.id != self.last:
             say()
             say(f"Target {problem.id}", bold=True)
-            say(problem.question)
+            self.terminal.show(problem.question)
         self.last = problem.id
         say()
         say(f"Neighbor {neighbor.id}, {at + 1} of {len(self.items)}", bold=True)
-        say(neighbor.question)
+        self.terminal.show(neighbor.question)
         say(f"Answer: {neighbor.answer}", bold=True)
         rest: dict[str, Any] = {
             "answer type": neighbor.answer_type,
@@ -133,7 +133,7 @@ class _Review:
         }
         for key, value in rest.items():
             if value:
-                say(f"{key}: {value}")
+                self.terminal.show(f"{key}: {value}")
         say()
 
     def edit(self, problem: Problem, neighbor: Neighbor) -> Neighbor | None:

@@ -129,7 +129,7 @@ class Utility:
         found: dict[str | None, dict[Key, dict[int, Observation]]] = {
             row: {key: {} for key in keys} for row in [*ids, None]
         }
-        for o in self._own(problem, seen, self.rollouts):
+        for o in self._own(problem, seen):
             if o.cell.neighbor is not None and o.cell.candidate in found:
                 cell = found[o.cell.candidate].get((o.cell.solver, o.cell.neighbor))
                 if cell is not None:
@@ -143,16 +143,16 @@ class Utility:
         """The solvers' own attempts at the target that came back."""
         return [
             o
-            for o in self._own(problem, seen, self.target_samples)
+            for o in self._own(problem, seen)
             if o.cell.candidate is None
             and o.cell.neighbor is None
             and o.cell.solver in self.solvers
             and not (o.verdict and o.verdict.kind == "missing")
         ]
 
-    def _own(self, problem: Problem, seen: list[Observation], rollouts: int) -> Iterator[Observation]:
+    def _own(self, problem: Problem, seen: list[Observation]) -> Iterator[Observation]:
         for o in seen:
-            if o.cell.method == self.name and o.cell.problem == problem.id and o.rollout < rollouts:
+            if o.cell.method == self.name and o.cell.problem == problem.id and o.rollout < self.rollouts:
                 yield o
 
     def _prompts(self, problem: Problem) -> Iterator[tuple[Cell, Prompt, Gold | None, str, int]]:
