@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from porism.budget import Budget
-from porism.errors import ConfigError, ModelError
+from porism.errors import ConfigError
 from porism.generate import Generated, Generator, Request
 from porism.types import Sampling
 from server import closed_port, serving
@@ -81,9 +81,10 @@ def test_faults_of_a_server_are_asked_again(tmp_path: Path) -> None:
     assert all(len(answers) == 3 and None not in answers for answers in got.answers.values())
 
 
-def test_a_server_that_is_down_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ModelError):
-        ask(tmp_path, REQUESTS, "openai/test-model", base_url=closed_port())
+def test_a_server_that_is_down_ends_the_job_with_a_reason(tmp_path: Path) -> None:
+    got = ask(tmp_path, REQUESTS, "openai/test-model", base_url=closed_port())
+    assert got.exit_code == 1
+    assert got.stopped
 
 
 def test_a_model_twice_or_none_is_refused(tmp_path: Path) -> None:

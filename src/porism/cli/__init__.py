@@ -12,7 +12,7 @@ import sys
 import typer
 
 from porism import __version__
-from porism.cli import data, label, models, neighbors, rank, runs
+from porism.cli import data, label, models, neighbors, rank, runs, stress
 from porism.cli.new import new
 from porism.cli.sample import EXAMPLE as SAMPLE_EXAMPLE
 from porism.cli.sample import sample
@@ -32,6 +32,7 @@ app = typer.Typer(
 app.command(epilog=rank.EXAMPLE)(rank.rank)
 app.command(epilog="Example: porism score runs/necklaces-1f2e3d4c5b6a --json")(runs.score)
 app.command(epilog="Example: porism status runs/necklaces-1f2e3d4c5b6a")(runs.status)
+app.command(epilog=stress.EXAMPLE)(stress.stress)
 app.command(epilog="Example: porism new my-problem")(new)
 app.command(epilog=label.EXAMPLE)(label.label)
 app.command(epilog=SAMPLE_EXAMPLE)(sample)

@@ -1,10 +1,15 @@
-"""porism neighbors: make, check and review the questions that candidates are judged by."""
+"""porism neighbors: where neighbors come from, and which of them are worth anything."""
 
 from __future__ import annotations
 
 import typer
 
-from porism.cli.review import EXAMPLE, review
+from porism.cli import check, review
 
-app = typer.Typer(name="neighbors", help="Look after the neighbors of problems.", no_args_is_help=True)
-app.command(epilog=EXAMPLE)(review)
+app = typer.Typer(
+    name="neighbors", help="Make, check and review the neighbors of a question.", no_args_is_help=True
+)
+app.command("check", epilog=check.EXAMPLE)(check.check)
+app.command("review", epilog=review.EXAMPLE)(review.review)
+
+__all__ = ["app"]

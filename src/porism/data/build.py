@@ -1,7 +1,7 @@
 """From labelled problems to a benchmark set: balanced pools, filters, and a count of all that was left out.
 
-Every choice is made by a hash of the seed and the ids, never by a place in a file: the same inputs give the same set in
-any order, and a new problem changes no pool but its own. Filters are applied one after another, and each is counted.
+Candidates and variants are drawn by a hash of the seed and the ids, never by their place in a file: a new problem or
+candidate disturbs no other pool. Of a repeated question the first counts. Filters go one after another, each counted.
 """
 
 from __future__ import annotations
@@ -141,7 +141,8 @@ def _consistent(problem: Problem) -> list[Candidate]:
 
 
 def _once(problem: Problem) -> list[Candidate]:
-    return list({_fold(c.text): c for c in reversed(problem.candidates)}.values())[::-1]
+    by_id = sorted(problem.candidates, key=lambda c: c.id, reverse=True)
+    return list({_fold(c.text): c for c in by_id}.values())
 
 
 def _human(problem: Problem) -> list[Candidate]:

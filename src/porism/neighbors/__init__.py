@@ -1,1 +1,1 @@
-"""Neighbors: where they come from, whether their answers can be trusted, and which of them are worth anything."""
+"""Neighborhoods: where neighbors come from, and which of them are worth anything."""

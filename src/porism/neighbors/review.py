@@ -65,7 +65,7 @@ def decided(problem: Problem, neighbor: Neighbor, decisions: Decisions) -> Decis
 
 def edited(neighbor: Neighbor, decision: Decision) -> Neighbor:
     """The neighbor as an edit left it: provenance kept, and marked."""
-    values = dict.fromkeys(EDITED) | (decision.record or {})
+    values: dict[str, Any] = {**dict.fromkeys(EDITED), **(decision.record or {})}
     return replace(
         neighbor,
         **values,
@@ -113,9 +113,9 @@ def from_yaml(text: str, problem: Problem, neighbor: Neighbor) -> tuple[Neighbor
         documents = list(yamltree.parse(text, _FILE))
     except FileFaultError as fault:
         return None, [str(fault)]
-    if len(documents) != 1 or not isinstance(documents[0][0], dict):
+    value, node = documents[0] if len(documents) == 1 else (None, None)
+    if node is None or not isinstance(value, dict):
         return None, [f"{_FILE}: must be keys and values: {', '.join(EDITED)}"]
-    value, node = documents[0]
     known = {field.name for field in fields(Neighbor)}
     foreign = [key for key in value if key in known and key not in EDITED]
     if foreign:
