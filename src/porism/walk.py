@@ -65,7 +65,7 @@ class Terminal:
             word, _, note = line.strip().partition(" ")
             found = [choice for choice in choices if word and choice.startswith(word.lower())]
             if len(found) == 1:
-                return Answer(found[0], " ".join(note.split()))
+                return Answer(found[0], printable(note, 2000))
             letters = ", ".join(choice[0] for choice in choices)
             self.say(
                 f"Type one of {letters} and Enter; a note may follow it, as in `{choices[0][0]} a note`."
