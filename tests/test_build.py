@@ -275,6 +275,21 @@ def test_solve_rates_come_from_a_run(tmp_path: Path, command: str) -> None:
     assert f"from {many} to {many} attempts a problem" in (tmp_path / "set.md").read_text()
 
 
+def test_a_part_of_a_run_is_no_fair_sample(tmp_path: Path) -> None:
+    write_problems([make(f"p{i}") for i in range(3)], tmp_path / "a.jsonl")
+    model = "fake/rate=0.4,max_n=1,concurrency=1"
+    words = ("data", "build", "a.jsonl", "-o", "set.jsonl", "--solve-rate", "0,1", "--run", "run")
+    ask = ("sample", "a.jsonl", "-g", model, "-n", 4, "--run", "run", "-o", "sampled.jsonl")
+    porism(*ask, "--max-requests", 5, cwd=tmp_path, code=3)
+    assert "stopped before its end" in porism(*words, cwd=tmp_path, code=2).stderr
+    porism(*ask, cwd=tmp_path)
+    porism(*words, cwd=tmp_path)
+    rank = ("rank", "a.jsonl", "-m", model, "-n", 2, "--target-samples", 2, "-o", "ranked")
+    porism(*rank, "--max-requests", 20, cwd=tmp_path, code=3)
+    done = porism(*words[:-1], "ranked", "--force", cwd=tmp_path, code=2)
+    assert "-3 problems, -39 candidates: the solver's own solve rate is not known" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -24,7 +24,7 @@ from porism.data import data_hash, load, write_problems
 from porism.data.rewrite import may_rewrite, rewrite
 from porism.data.write import WRITE, save
 from porism.engine import Watch
-from porism.errors import InputError
+from porism.errors import ConfigError, InputError
 from porism.generate import Generated, Generator, Request
 from porism.methods.prompt import SOLVE_FIELDS, check_template, load_template, render
 from porism.prepare import Plan, resolve
@@ -143,8 +143,11 @@ async def asample(
         budget=budget,
         watch=watch,
     ) as generator:
-        _keep(folder, dict(zip(config.models, generator.identities, strict=True)), problems)
+        known = dict(zip(config.models, generator.identities, strict=True))
+        _keep(folder, known, problems, whole=False)
         generated = await generator.ask(list(asked.values()))
+        if generated.stopped is None:
+            _keep(folder, known, problems, whole=True)
     landed = sum(c is not None for answers in generated.answers.values() for c in answers)
     added: list[Added] = []
     written: list[Path] = []
@@ -165,11 +168,16 @@ async def asample(
 def own_attempts(store: Store) -> Iterator[tuple[str, str, str | None]] | None:
     """The solutions a sample run holds: problem id, hash of its question, final answer if it has one.
 
-    None where the run is of another kind.
+    None where the run is of another kind. ConfigError where it was stopped: short answers come first, and a part of
+    them would not be a fair sample.
     """
     found = store.read_json(PROVENANCE)
     if found is None:
         return None
+    if not found["whole"]:
+        raise ConfigError(
+            f"{store.path}: this run stopped before its end; finish it with the command that made it"
+        )
     keys = {_key(id, spec): id for id in found["questions"] for spec in found["models"]}
     return (
         (id, found["questions"][id], row.answer)
@@ -183,13 +191,13 @@ def question_hash(question: str) -> str:
     return blake2b(question.encode(), digest_size=8).hexdigest()
 
 
-def _keep(folder: Path, models: dict[str, str], problems: Sequence[Problem]) -> None:
-    """Add to the provenance of a run folder."""
+def _keep(folder: Path, models: dict[str, str], problems: Sequence[Problem], *, whole: bool) -> None:
+    """Add to the provenance of a run folder. whole: whether all that was asked has ended."""
     file = folder / PROVENANCE
     found = msgspec.json.decode(file.read_bytes()) if file.is_file() else {"models": {}, "questions": {}}
     found["models"] |= models
     found["questions"] |= {problem.id: question_hash(problem.question) for problem in problems}
-    save(file, msgspec.json.encode(found), force=True)
+    save(file, msgspec.json.encode(found | {"whole": whole}), force=True)
 
 
 def _key(id: str, spec: str) -> str:

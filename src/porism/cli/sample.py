@@ -78,7 +78,7 @@ def sample(
 
     from porism import sample as sampling
     from porism import table
-    from porism.cli.rank import _price
+    from porism.cli.rank import price_of
     from porism.display import choose
 
     settings = {
@@ -95,10 +95,10 @@ def sample(
         "max_requests": max_requests,
         "max_tokens_total": max_tokens_total,
         "max_cost": max_cost,
-        "price": _price(price),
+        "price": price_of(price),
     }
     if dry_run:
-        table.show_plan(sampling.plan(file, **settings), as_json=as_json, price=_price(price))
+        table.show_plan(sampling.plan(file, **settings), as_json=as_json, price=price_of(price))
         return
     watch = choose()
     resume = f"porism: to go on: {shlex.join(['porism', *sys.argv[1:]])}"
