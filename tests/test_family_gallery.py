@@ -15,6 +15,7 @@ from porism.cli.draw import family_mapping
 from porism.errors import DataError
 from porism.neighbors.definition import read_family
 from porism.neighbors.family import Family
+from porism.verify.compare import compare
 
 FOLDER = Path(__file__).parent.parent / "examples" / "families"
 FILES = sorted(FOLDER.glob("*.yaml"))
@@ -93,6 +94,16 @@ def test_draws(mapping: dict[str, Any]) -> None:
     for neighbor in drawn:
         assert not re.search(r"<\w+>", neighbor.question)
         assert len(neighbor.answer) < 40
+
+
+def test_the_verifier_reads_the_answers(mapping: dict[str, Any]) -> None:
+    """An answer as a solver may write it is right, and another neighbor's is not."""
+    drawn = read_family(mapping).draw(6, 5)
+    answers = list(dict.fromkeys(neighbor.answer for neighbor in drawn))
+    for right, other in zip(answers, answers[1:] + answers[:1], strict=True):
+        written = re.sub(r"^(-?)(\d+)/(\d+)$", r"$\1\\frac{\2}{\3}$", right)
+        assert compare(written, right, drawn[0].answer_type).kind == "correct"
+        assert compare(other, right, drawn[0].answer_type).kind == "wrong"
 
 
 def test_families_say_their_method(mapping: dict[str, Any]) -> None:

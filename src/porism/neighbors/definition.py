@@ -17,6 +17,8 @@ from porism.neighbors.expression import Expression, RuleError, expression
 from porism.neighbors.family import Family
 from porism.neighbors.functions import FUNCTIONS
 from porism.neighbors.rules import ANSWER, CODE, Template
+from porism.verify.custom import is_custom
+from porism.verify.typed import TYPES
 
 KEYS = (
     "name", "subject", "question", "parameters", "constraints", "derived", "answer", "answer_type", "format",
@@ -66,7 +68,7 @@ class _Reader:
                 hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(KEYS)}"
                 self.fault(f"unknown key; {hint}", key)
         name, question = self.text("name", need=True), self.text("question", need=True)
-        subject, answer_type = self.text("subject"), self.text("answer_type")
+        subject, answer_type = self.text("subject"), self.answer_type()
         parameters = {
             name: values
             for name, item in self.mapping("parameters", need=True).items()
@@ -118,6 +120,14 @@ class _Reader:
         elif need:
             self.fault("is missing", key)
         return None
+
+    def answer_type(self) -> str | None:
+        found = self.text("answer_type")
+        if found and not is_custom(found) and (name := found.partition(":")[0]) not in TYPES:
+            near = get_close_matches(name, TYPES, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(TYPES))}"
+            self.fault(f"{name!r} is not a type of answer; {hint}", "answer_type")
+        return found
 
     def mapping(self, key: str, *, need: bool = False) -> dict[str, Any]:
         found = self.value.get(key)

@@ -161,7 +161,8 @@ class Draw:
                 written.append(family.written(found, values, meter))
             return written
         if self.run is None:
-            raise family.fault(ANSWER, "is code, and code is not run here: --allow-code runs it")
+            why = "is code, which only runs with --allow-code"
+            raise family.fault(ANSWER, f"{why}; porism neighbors draw --allow-code writes the neighbors out")
         try:
             results = self.run(rule, [{name: values[name] for name in family.parameters} for values in batch])
         except RuleError as error:
