@@ -126,10 +126,11 @@ class Prompt(Struct, frozen=True, dict=True):
         return int(self.key[:8], 16) % (2**31 - 2**20) + rollout
 
 
-class Cell(Struct, frozen=True):
+class Cell(Struct, frozen=True, omit_defaults=True):
     """Which problem, candidate, neighbor, method, solver and round an Ask is for.
 
     No candidate: the no-example row. No neighbor either: the solver's own attempts at the target.
+    against: the candidate that `candidate` is compared with, where two are.
     """
 
     problem: str
@@ -138,6 +139,7 @@ class Cell(Struct, frozen=True):
     method: str
     solver: str  # the model's identity
     round: int
+    against: str | None = None
 
 
 class Gold(Struct, frozen=True):
@@ -158,6 +160,20 @@ class Generate(Struct, frozen=True):
         return f"{self.prompt.key}-{self.rollout}"
 
 
+class Compare(Struct, frozen=True):
+    """An answer that is there already, for the verifier alone: no model is asked. Its Ask has a gold."""
+
+    answer: str
+
+    @property
+    def id(self) -> str:
+        return f"compare-{blake2b(self.answer.encode(errors='replace'), digest_size=16).hexdigest()}"
+
+    @property
+    def rollout(self) -> int:
+        return 0
+
+
 class Ask(Struct, frozen=True):
     """One unit of planned work. gold: what to verify the answer against, if anything.
 
@@ -167,7 +183,7 @@ class Ask(Struct, frozen=True):
     """
 
     cell: Cell
-    work: Generate
+    work: Generate | Compare
     gold: Gold | None = None
     prefix: str = ""
     text: bool = False
@@ -254,7 +270,10 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Result(Struct, frozen=True):
-    """What the engine hands to Method.read: the completion (None: missing) and its verdict."""
+    """What the engine hands to Method.read: the completion and its verdict.
+
+    No completion: it is missing, or the work was a Compare.
+    """
 
     completion: Completion | None
     answer: str | None
@@ -349,6 +368,7 @@ __all__ = [
     "Candidate",
     "CandidateKind",
     "Cell",
+    "Compare",
     "Completion",
     "Counts",
     "Generate",
