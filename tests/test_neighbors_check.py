@@ -274,6 +274,18 @@ def test_write_sets_flags_and_takes_old_ones_back(file: Path, tmp_path: Path) ->
     assert {n.id: n.flags for n in read_problems(file)[0].neighbors}["copy"] == ("mine",)
 
 
+def test_flags_go_into_a_folder_problem_too(file: Path, tmp_path: Path) -> None:
+    (p,) = read_problems(file)
+    folder = tmp_path / "folder"
+    (folder / "candidates").mkdir(parents=True)
+    (folder / "question.md").write_text(p.question)
+    neighbors = [{"id": n.id, "question": n.question, "answer": n.answer} for n in p.neighbors]
+    (folder / "neighbors.yaml").write_text(json.dumps(neighbors))
+    assert run(folder, "--texts-only", "--write", cwd=tmp_path).returncode == 0
+    assert {n.id: n.flags for n in read_problems(folder)[0].neighbors}["copy"] == ("duplicate",)
+    assert (folder / "neighbors.yaml.bak").is_file()
+
+
 @pytest.mark.parametrize(
     ("flags", "told"),
     [

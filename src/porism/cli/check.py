@@ -13,7 +13,6 @@ from porism.config import DEFAULT_MODEL, ROLLOUTS
 if TYPE_CHECKING:
     from porism.neighbors.check import Checked, Neighborhood
     from porism.neighbors.measure import CheckedNeighborhoods
-    from porism.types import Problem
 
 EXAMPLE = "Examples: porism neighbors check problem.yaml -n 16   |   porism neighbors check problem.yaml --texts-only"
 
@@ -57,6 +56,7 @@ def check(
     import asyncio
 
     from porism import prepare, table
+    from porism.data.rewrite import may_rewrite
     from porism.display import choose
     from porism.errors import ConfigError
     from porism.neighbors.measure import check_problems, check_run, check_texts
@@ -64,6 +64,8 @@ def check(
     if run is not None and texts_only:
         raise ConfigError("--run and --texts-only exclude each other: give one of them")
     span = _span(sweet_spot)
+    if write:
+        may_rewrite(file)
     chosen, _, warnings = prepare.read(file, None, candidates=False)
     settings: dict[str, Any] = {
         "models": tuple(model or [DEFAULT_MODEL]),
@@ -85,8 +87,8 @@ def check(
     else:
         found = asyncio.run(check_problems(file, sweet_spot=span, watch=choose(), **settings))
     _show(found, as_json=as_json)
-    if write:
-        _write(file, chosen, found)
+    if write and found.stopped is None:
+        _write(file, found)
     if found.stopped is not None:
         typer.echo(f"porism: {found.stopped}; the same command goes on", err=True)
     raise typer.Exit(found.exit_code)
@@ -104,23 +106,20 @@ def _span(text: str) -> tuple[float, float]:
     return low, high
 
 
-def _write(file: Path, problems: list[Problem], found: CheckedNeighborhoods) -> None:
+def _write(file: Path, found: CheckedNeighborhoods) -> None:
     import dataclasses
 
-    from porism.data import write_problems
-    from porism.errors import InputError
+    from porism.data import read_problems
+    from porism.data.rewrite import rewrite
     from porism.neighbors.check import flagged
 
-    if file.is_dir():
-        raise InputError(
-            f"{file}: flags are written into files; porism data convert makes one of a folder problem"
-        )
     by_id = {neighborhood.id: neighborhood for neighborhood in found.problems}
-    marked = [
-        dataclasses.replace(p, neighbors=flagged(p, by_id[p.id])) if p.id in by_id else p for p in problems
+    problems = [  # as the file stands now: it may have been edited while models were asked
+        dataclasses.replace(p, neighbors=flagged(p, by_id[p.id])) if p.id in by_id else p
+        for p in read_problems(file)
     ]
-    write_problems(marked, file, force=True)
-    typer.echo(f"{file}: flags written; the file before is {file.name}.bak", err=True)
+    for written in rewrite(file, problems):
+        typer.echo(f"{written}: flags written; the file before is {written.name}.bak", err=True)
 
 
 def _show(found: CheckedNeighborhoods, *, as_json: bool) -> None:

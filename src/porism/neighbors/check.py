@@ -166,7 +166,9 @@ def flagged(problem: Problem, found: Neighborhood) -> tuple[Neighbor, ...]:
 
     flags = {c.id: c.flags for c in found.neighbors}
     return tuple(
-        dataclasses.replace(n, flags=(*(f for f in n.flags if f.partition(":")[0] not in MINE), *flags[n.id]))
+        dataclasses.replace(
+            n, flags=(*(f for f in n.flags if f.partition(":")[0] not in MINE), *flags.get(n.id, ()))
+        )
         for n in problem.neighbors
     )
 
