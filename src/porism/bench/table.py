@@ -77,7 +77,13 @@ def document(result: Benchmark) -> dict[str, Any]:
         name: {**method["metrics"], **{key: value for key, value in method.items() if key != "metrics"}}
         for name, method in found["methods"].items()
     }
-    return {"run": whole.pop("run"), "methods": methods, "paired": paired, **whole}
+    return {
+        "run": whole.pop("run"),
+        "methods": methods,
+        "paired": paired,
+        "controls": found["controls"],
+        **whole,
+    }
 
 
 def _json(value: object) -> None:
