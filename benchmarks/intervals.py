@@ -43,7 +43,8 @@ def few(rate: float, problems: int, similar: float) -> Case:
     """The mean of a few right-or-wrong problems whose rate differs between groups (beta, `similar` = a + b)."""
     a, b = similar * rate, similar * (1 - rate)
     return Case(
-        lambda rng, runs, groups: rng.binomial(problems, rng.beta(a, b, (runs, groups))) / problems, rate
+        lambda rng, runs, groups: rng.binomial(problems, rng.beta(a, b, (runs, groups))) / float(problems),
+        rate,
     )
 
 
@@ -73,7 +74,8 @@ def swaps(better: float, worse: float) -> Case:
 
     def draw(rng: np.random.Generator, runs: int, groups: int) -> Floats:
         u = rng.random((runs, groups))
-        return (u < better).astype(float) - ((u >= better) & (u < better + worse)).astype(float)
+        gained, lost = u < better, (u >= better) & (u < better + worse)
+        return np.asarray(gained.astype(float) - lost.astype(float), dtype=np.float64)
 
     return Case(draw, better - worse, low=-1.0)
 

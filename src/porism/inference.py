@@ -123,11 +123,12 @@ def sign_flip(differences: Sequence[float], *, draws: int = FLIPS, seed: int = 0
         return 1.0
     x = x / np.abs(x).max()
     seen = abs(float(x.sum())) - 1e-9
-    sums, weights = np.zeros(1), np.ones(1)
+    sums: Floats = np.zeros(1)
+    weights: Floats = np.ones(1)
     for value in x:
         both = np.round(np.concatenate([sums + value, sums - value]), 11)
         sums, place = np.unique(both, return_inverse=True)
-        weights = np.bincount(place, np.tile(weights / 2, 2))
+        weights = np.bincount(place, np.tile(weights / 2, 2)).astype(np.float64)
         if len(sums) > EXACT_SUMS:
             break
     else:
