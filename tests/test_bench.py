@@ -327,3 +327,15 @@ def test_models_with_other_sampling_cannot_share_a_method() -> None:
     )
     with pytest.raises(ConfigError, match="different sampling"):
         build(config, [], lambda table: table.model, Path())
+
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+@pytest.mark.parametrize("name", ["bench.toml", "paper.toml"])
+def test_the_configurations_that_ship_hold(name: str) -> None:
+    config = read_config(EXAMPLES / name)
+    problems = [pool(id, row) for id, row in POOLS.items()]
+    methods = build(config, problems, lambda table: table.model, EXAMPLES)
+    assert [m.name for m in methods] == list(config.methods)
+    assert cost(methods[0], problems, "calls") > 0

@@ -21,6 +21,10 @@ LAYERS: list[tuple[str, ...]] = [
         "porism.metrics",
         "porism.stats",
         "porism.inference",
+<<<<<<< HEAD
+=======
+        "porism.reference",
+>>>>>>> metrics
         "porism.data",
         "porism.config",
         "porism.prompts",
@@ -55,7 +59,15 @@ LAYERS: list[tuple[str, ...]] = [
         "porism",
     ),
 ]
-PURE = ("porism.types", "porism.errors", "porism.verify", "porism.methods", "porism.metrics", "porism.stats")
+PURE = (
+    "porism.types",
+    "porism.errors",
+    "porism.verify",
+    "porism.methods",
+    "porism.metrics",
+    "porism.stats",
+    "porism.inference",
+)
 IMPURE_IMPORTS = {
     *("asyncio", "aiohttp", "anyio", "socket", "ssl", "http", "urllib", "requests", "httpx"),
     *("subprocess", "multiprocessing", "threading", "concurrent", "signal"),
