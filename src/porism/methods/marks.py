@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 LONGEST = 60  # characters of a mark; a longer one is prose
 
-_FRAME = r"[ \t*_`$>#]*"
+_FRAME = r"[ \t*_`$<>#]*"
 _BOX = re.compile(r"\\f?boxed\{(.*)\}|\\(?:text|mathrm|mathbf)\{(.*)\}")
 _PAIR = re.compile(r"\\f?boxed\s{0,9}\{\s{0,9}(\d{1,3})\s{0,9},\s{0,9}(\d{1,3})\s{0,9}\}")
 
@@ -53,7 +53,7 @@ def first_of_pair(text: str, least: int, most: int) -> float | None:
 
 
 def _bare(text: str) -> str:
-    return text.strip(" \t*_`$.")
+    return text.strip(" \t*_`$<>.")
 
 
 __all__ = ["first_of_pair", "last_mark", "whole_number", "word"]

@@ -98,8 +98,9 @@ class Vote:
     def score(self, problem: Problem, seen: list[Observation]) -> dict[str, Score]:
         """The share of votes for each candidate's answer; None for a candidate without one.
 
-        A voter without an answer counts in the whole. The interval is that of a rate (stats.mean_rate), as if the
-        voters were drawn at random; comparisons that stayed undecided and attempts that never came widen it.
+        A voter without an answer, or whose answer was not found to be the same, counts in the whole; an attempt that
+        never came does not. The interval is that of a rate (stats.mean_rate), as if the voters were drawn at random,
+        with both what stayed undecided and what never came held open.
         """
         from porism.stats import mean_rate
 
@@ -121,6 +122,8 @@ class Vote:
                 undecided=votes.count("undecided"),
                 missing=votes.count("missing"),
             )
+            asked = total.total - total.missing
+            value = total.correct / asked if asked else None
             found = mean_rate([total])
             flags = [
                 f"{label} {number} of {total.total}"
@@ -132,9 +135,9 @@ class Vote:
                 if number
             ]
             scores[candidate.id] = Score(
-                value=None if found.value is None else float(found.value),
-                low=found.low,
-                high=found.high,
+                value=value,
+                low=found.low if value is None else min(found.low, value),
+                high=found.high if value is None else max(found.high, value),
                 flags=tuple(flags or (() if total.total else ("nothing seen",))),
             )
         return scores
