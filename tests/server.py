@@ -63,6 +63,7 @@ class Faults:
     max_model_len: int = 0  # told at /v1/models
     capacity: int = 0  # 429 above so many in flight
     latency: float = 0.0  # seconds
+    batch_error: float = 0.0  # by how much each other request in flight changes a reward
     rate_right: float = 0.8
     rate_wrong: float = 0.1
     tokens: int = 20
@@ -134,6 +135,8 @@ class Server:
         app.router.add_get("/props", self._props)
         app.router.add_get("/v1/models", self._models)
         app.router.add_post("/v1/chat/completions", self._chat)
+        for shape in ("pooling", "classify", "score"):
+            app.router.add_post(f"/{shape}", self._reward)
         return app
 
     async def _stats(self, _: web.Request) -> web.Response:
@@ -167,6 +170,35 @@ class Server:
             return self._refused(request, body) or await self._served(request, body)
         finally:
             stats.in_flight -= 1
+
+    async def _reward(self, request: web.Request) -> web.Response:
+        """A reward as vLLM gives it: high for a text that helps, and the longer the lower."""
+        body: dict[str, Any] = await request.json()
+        shape = request.path.strip("/")
+        self.stats.requests += 1
+        self.stats.in_flight += 1
+        self.stats.most_in_flight = max(self.stats.most_in_flight, self.stats.in_flight)
+        if self._keep:
+            self.stats.bodies.append(body)
+        try:
+            texts = [m["content"] for m in body.get("messages", ())] or [body["text_1"], body["text_2"]]
+            refused = self._refused(request, body | {"messages": [{"content": t} for t in texts]})
+            if refused is not None:
+                return refused
+            await asyncio.sleep(self.faults.latency)
+            value = ("[[helps]]" in texts[1]) * 30 - len(texts[1]) / 1000
+            value += self.faults.batch_error * (self.stats.in_flight - 1)
+            rows: dict[str, dict[str, Any]] = {
+                "pooling": {"object": "pooling", "data": [[0.0], [value]]},
+                "classify": {"label": "LABEL_0", "probs": [value], "num_classes": 1},
+                "score": {"object": "score", "score": value},
+            }
+            usage = {"prompt_tokens": sum(map(len, texts)) // 4, "completion_tokens": 0}
+            return web.json_response(
+                {"object": "list", "data": [{"index": 0, **rows[shape]}], "usage": usage}
+            )
+        finally:
+            self.stats.in_flight -= 1
 
     def _refused(self, request: web.Request, body: dict[str, Any]) -> web.Response | None:
         faults, given = self.faults, request.headers.get("Authorization", "")

@@ -290,7 +290,7 @@ def test_settings_that_cannot_be_used(wrong: dict[str, object], complaint: str) 
 
 
 def test_methods_by_name() -> None:
-    assert list(METHODS) == ["utility", "judge", "pairwise", "genrm", "vote", "length", "random"]
+    assert list(METHODS) == ["utility", "judge", "pairwise", "genrm", "reward", "vote", "length", "random"]
     method = make("utility", solvers=("m",), sampling=SAMPLING, exemplar="none", name="bare")
     assert isinstance(method, Utility)
     assert (method.name, method.exemplar) == ("bare", "none")
