@@ -15,6 +15,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -62,6 +64,7 @@ class Faults:
     context_chars: int = 0  # longer prompts get a 400
     max_model_len: int = 0  # told at /v1/models
     capacity: int = 0  # 429 above so many in flight
+    says: str = ""  # the last line of every answer
     latency: float = 0.0  # seconds
     batch_error: float = 0.0  # by how much each other request in flight changes a reward
     rate_right: float = 0.8
@@ -304,13 +307,30 @@ class Server:
         elif self.faults.ignores_seed:
             luck = (self.stats.requests, i)
         said, reason = solve(text, self._spec, draw("answer", text, body["temperature"], *luck))
+        said += f"\n{self.faults.says}" if self.faults.says else ""
         words, most = said.split(" "), body.get("max_tokens") or body["max_completion_tokens"]
         if len(words) > most:
             said, reason = " ".join(words[:most]), "length"
         message = {"role": "assistant", "content": None if fault == "null" else said}
         if self.faults.reasoning:
             message["reasoning_content"] = "thinking"
-        return {"index": i, "message": message, "finish_reason": reason}
+        choice = {"index": i, "message": message, "finish_reason": reason}
+        return (
+            choice | {"logprobs": _logprobs(said, body["top_logprobs"])} if body.get("logprobs") else choice
+        )
+
+
+def _logprobs(text: str, top: int) -> dict[str, Any]:
+    """Words as tokens; a number or a decision has the next number, or the other decision, at a quarter beside it."""
+    other = {"accept": "reject", "reject": "accept", "yes": "no", "no": "yes"}
+    content = []
+    for token in re.findall(r"\s*(?:\w+|[^\w\s])", text):
+        word = token.strip()
+        beside = str(int(word) - 1) if word.isdecimal() and word != "0" else other.get(word, "else")
+        likely = [(token, 0.7), (token[: -len(word)] + beside, 0.25), ("\ufffd", 0.05)][:top]
+        tokens = [{"token": t, "logprob": math.log(p), "bytes": None} for t, p in likely]
+        content.append({**tokens[0], "top_logprobs": tokens})
+    return {"content": content}
 
 
 def _refusal(status: int, text: str, *, headers: dict[str, str] | None = None, **more: str) -> web.Response:

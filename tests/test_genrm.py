@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import log
+
 import pytest
 
 from porism.errors import ConfigError
 from porism.methods.genrm import FORMS, Form, GenRM
 from porism.methods.marks import first_of_pair
-from porism.types import Completion, Generate, Observation, Result, Sampling
+from porism.types import Completion, Generate, Observation, Result, Sampling, Token
 from samples import problem
 
 SAMPLING = Sampling(max_tokens=100, temperature=0.6, top_p=0.95)
@@ -88,9 +90,29 @@ def test_yes_or_no_is_a_share() -> None:
     assert 0 < score.low < 0.75 < score.high < 1
 
 
+def test_the_probability_of_yes() -> None:
+    method = GenRM(judges=("g",), sampling=SAMPLING, form="yes-no", expected=True, calls=3)
+    seen = []
+    for ask in method.plan(ONE, []):
+        assert isinstance(ask.work, Generate)
+        assert ask.work.prompt.sampling.top_logprobs == 20
+        p = (0.5, 0.6, 0.7)[ask.work.rollout]
+        top = {" yes": log(p), " no": log(0.9 - p)}
+        ending = (Token("Correct:", {}), Token(max(top, key=lambda t: top[t]), top))
+        text = "".join(token.text for token in ending)
+        completion = Completion(ask.work.rollout, text, ending=ending)
+        seen.append(method.read(ask, Result(completion, None, None)))
+    score = method.score(ONE, seen)["a"]
+    assert score.value == pytest.approx(0.6 / 0.9)
+    # Three shares, 5/9, 6/9 and 7/9: standard error (1/9) / sqrt(3), t(2, .975) = 4.302653.
+    assert score.high - score.low == pytest.approx(2 * 4.302653 / 9 / 3**0.5, abs=1e-5)
+
+
 def test_settings_that_cannot_be_used() -> None:
     with pytest.raises(ConfigError, match=", ".join(FORMS)):
         genrm("stars")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="probability"):
+        GenRM(judges=("g",), sampling=SAMPLING, expected=True)
     with pytest.raises(ConfigError, match="template"):
         GenRM(judges=("g",), sampling=SAMPLING, template="{{ question }}")
     with pytest.raises(ConfigError, match="second"):

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from porism.engine import Engine, replay
 from porism.errors import ConfigError
 from porism.methods.judge import SCALES, Judge, Scale
 from porism.methods.make import METHODS, make
-from porism.methods.marks import first_of_pair, last_mark, whole_number, word
+from porism.methods.marks import expected_mark, first_of_pair, last_mark, whole_number, word
 from porism.methods.utility import Utility
+from porism.models.openai import OpenAIModel
+from porism.progress import SilentWatch
+from porism.store import Store
 from porism.types import (
     Ask,
     Completion,
@@ -24,9 +32,12 @@ from porism.types import (
     Result,
     Sampling,
     Score,
+    Token,
     Verdict,
 )
+from porism.verify.pool import Verifier
 from samples import problem
+from server import misbehaving
 
 SAMPLING = Sampling(max_tokens=100, temperature=0.7)
 ONE = problem(candidates=1)
@@ -260,6 +271,89 @@ def test_accept_is_a_share() -> None:
     unread = scored(method, [*["Verdict: accept"] * 4, *["?"] * 4])
     assert unread.value == 1
     assert unread.low < 0.5
+
+
+# Expected marks
+
+
+def tokens(*steps: str | dict[str, float]) -> tuple[Token, ...]:
+    """Tokens drawn for sure, and the likeliest of each dict, given with its probabilities."""
+    return tuple(
+        Token(step, {step: 0.0})
+        if isinstance(step, str)
+        else Token(max(step, key=lambda k: step[k]), {k: math.log(p) for k, p in step.items() if p})
+        for step in steps
+    )
+
+
+NUMBERS = {str(k): float(k) for k in range(8)}
+DECISIONS = {"accept": 1.0, "accepted": 1.0, "reject": 0.0, "rejected": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("ending", "mark"),
+    [
+        (tokens("Score", ":", {" 6": 0.5, " 4": 0.25, " 2": 0.25}), 4.5),
+        (tokens("So.\nScore", ":", " ", {"6": 0.75, "2": 0.25}, "\n", "Done."), 5),
+        (tokens("**Score", ":**", " ", {"7": 0.9, "7/": 0.1}), 7),
+        (tokens("Score: 1\n", "Score: ", {"3": 0.6, "5": 0.2, "the": 0.2}), 3.5),
+        (tokens("Score", ":", {" 6": 0.2, " 5": 0.2, " unclear": 0.6}), None),
+        (tokens("Score", ":", {" 12": 1.0}), None),
+        (tokens("Sco", "re of 6"), None),
+        ((), None),
+    ],
+)
+def test_an_expected_mark_weighs_the_tokens_that_may_begin_one(
+    ending: tuple[Token, ...], mark: float | None
+) -> None:
+    assert expected_mark(ending, "score", NUMBERS) == (None if mark is None else pytest.approx(mark))
+
+
+def test_words_may_begin_with_a_part() -> None:
+    ending = tokens("Verdict", ":", {" ac": 0.5, " re": 0.3, " accept": 0.1, " maybe": 0.1}, "cept")
+    assert expected_mark(ending, "verdict", DECISIONS) == pytest.approx(0.6 / 0.9)
+
+
+def test_expected_grades_over_a_run(tmp_path: Path) -> None:
+    """From the server's log-probabilities through client, store and replay to the score."""
+
+    async def work(says: str, **settings: Any) -> tuple[Score, set[object]]:
+        async with (
+            misbehaving(says=says) as server,
+            OpenAIModel("test-model", name="generic/test-model", base_url=server.url) as model,
+            Verifier(workers=1) as checker,
+        ):
+            method = make("judge", judges=(model.identity,), sampling=SAMPLING, calls=4, **settings)
+            with Store(tmp_path / says[-3:]) as store:
+                engine = Engine({model.identity: model}, store, checker, SilentWatch())
+                outcome = await engine.run([ONE], [method])
+            with Store(tmp_path / says[-3:], write=False) as store:
+                assert await replay(store, checker, [ONE], [method]) == outcome.seen
+            score = method.score(ONE, outcome.seen["p", "judge"])["a"]
+            return score, {body.get("top_logprobs") for body in server.stats.bodies}
+
+    score, asked = asyncio.run(work("Score: 6", scale="0-7", expected=True))
+    assert score.value == pytest.approx((0.7 * 6 + 0.25 * 5) / 0.95)
+    assert asked == {20}
+    score, _ = asyncio.run(work("Verdict: accept", scale="accept", expected=True))
+    assert score.value is not None
+    assert score.value == pytest.approx(0.7 / 0.95)
+    assert 0 <= score.low <= score.value <= score.high <= 1
+    score, asked = asyncio.run(work("Score: 5", scale="0-7"))
+    assert score.value == 5
+    assert asked == {None}
+
+
+def test_without_probabilities_there_is_no_expected_grade() -> None:
+    method = make("judge", judges=("j",), sampling=SAMPLING, calls=2, scale="0-7", expected=True)
+    seen = [
+        method.read(a, Result(Completion(a.work.rollout, "Score: 5"), None, None))
+        for a in method.plan(ONE, [])
+    ]
+    assert {o.verdict.rule for o in seen if o.verdict} == {"no token probabilities of the mark"}
+    assert method.score(ONE, seen)["a"].value is None
+    with pytest.raises(ConfigError, match="different tokens"):
+        make("judge", judges=("j",), sampling=SAMPLING, expected=True)
 
 
 def test_a_template_of_ones_own() -> None:
