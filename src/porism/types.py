@@ -332,7 +332,8 @@ class Method(Protocol):
         """The Asks of the next round, or of several rounds when none depends on another's outcome.
 
         Called again with what was seen until it returns nothing; `seen` holds completed rounds only.
-        Inside a round Asks are candidate-major, and every candidate is in every round.
+        Inside a round Asks are candidate-major, and every candidate is in every round but those that hang on what was
+        seen and have nothing to ask of some.
         """
         ...
 
