@@ -21,10 +21,7 @@ LAYERS: list[tuple[str, ...]] = [
         "porism.metrics",
         "porism.stats",
         "porism.inference",
-<<<<<<< HEAD
-=======
         "porism.reference",
->>>>>>> metrics
         "porism.data",
         "porism.config",
         "porism.prompts",

@@ -21,6 +21,7 @@ from porism.methods.genrm import FORMS, Form, GenRM
 from porism.methods.judge import SCALES, Judge, Scale
 from porism.methods.make import METHODS
 from porism.methods.pairwise import Pairwise
+from porism.methods.reward import Reward
 from porism.methods.trivial import Length, Random
 from porism.methods.utility import Utility
 from porism.methods.vote import Vote
@@ -61,7 +62,7 @@ PROBLEM = Problem(
 OTHERS = donors([replace(PROBLEM, id="elsewhere", group="far", question="What else?")])
 LAST_LINES = (
     *("Score: 3", "Score: 7", "Verdict: accept", "Verdict: reject", "Better: A", "Better: B", "Better: tie"),
-    *(r"\boxed{4, 1}", r"\boxed{2, 2}", "Correct: yes", "Correct: no", "Score: 11", "no mark"),
+    *(r"\boxed{4, 1}", r"\boxed{2, 2}", "Correct: yes", "Correct: no", "Score: 11", "no mark", "0.25"),
 )
 
 
@@ -259,6 +260,11 @@ class TestTournament(MethodConformance):
         return Pairwise(judges=("j",), sampling=Sampling(max_tokens=100), opponents=1)
 
 
+class TestReward(MethodConformance):
+    def make(self) -> Method:
+        return Reward(model="r")
+
+
 class TestVote(MethodConformance):
     def make(self) -> Method:
         return Vote()
@@ -284,5 +290,7 @@ class TestRandom(MethodConformance):
 
 
 def test_every_named_method_is_held_to_this() -> None:
-    held: list[MethodConformance] = [TestUtility(), TestPairwise(), TestVote(), TestLength(), TestRandom()]
+    held: list[MethodConformance] = [
+        *(TestUtility(), TestPairwise(), TestReward(), TestVote(), TestLength(), TestRandom())
+    ]
     assert {*(type(one.make()) for one in held), Judge, GenRM} == set(METHODS.values())

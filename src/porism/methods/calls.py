@@ -24,10 +24,12 @@ from porism.types import (
     Prompt,
     Result,
     Sampling,
+    Token,
     Verdict,
 )
 from porism.verify.extract import visible
 
+TOP_LOGPROBS = 20  # the most that the usual servers give
 UNREAD: Literal["no_answer"] = "no_answer"  # the kind of verdict that an answer without a readable mark gets
 Key = tuple[str | None, str | None, str]  # candidate, against, model
 
@@ -122,16 +124,24 @@ def own(name: str, problem: Problem, seen: Iterable[Observation]) -> list[Observ
     ]
 
 
-def read(ask: Ask, result: Result, mark: Callable[[str], float | None]) -> Observation:
-    """One answer's mark as `score`; without one the verdict says why. A text that was cut off has none."""
+def read(
+    ask: Ask,
+    result: Result,
+    mark: Callable[[str], float | None],
+    weigh: Callable[[Sequence[Token]], float | None] | None = None,
+) -> Observation:
+    """One answer's mark as `score`; without one the verdict says why. A text that was cut off has none.
+
+    weigh: where given, the score is what it makes of the answer's last tokens; the answer needs its mark all the same.
+    """
     completion, verdict, score = result.completion, result.verdict, None
     if completion is not None:
         text = None if completion.truncated else visible(completion.text)
         score = None if text is None else mark(text)
-        verdict = None
-        if score is None:
-            why = "cut off" if completion.truncated else "no readable mark"
-            verdict = Verdict(UNREAD, why)
+        why = "cut off" if completion.truncated else "no readable mark"
+        if score is not None and weigh is not None:
+            score, why = weigh(completion.ending), "no token probabilities of the mark"
+        verdict = Verdict(UNREAD, why) if score is None else None
     return Observation(
         cell=ask.cell,
         rollout=ask.work.rollout,
@@ -155,4 +165,4 @@ def _unread(o: Observation) -> bool:
     return o.verdict is not None and o.verdict.kind == UNREAD
 
 
-__all__ = ["UNREAD", "Calls", "Question", "own", "read"]
+__all__ = ["TOP_LOGPROBS", "UNREAD", "Calls", "Question", "own", "read"]

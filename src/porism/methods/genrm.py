@@ -10,13 +10,16 @@ dummy always the second, and only the first rating is read, so that every candid
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from msgspec import structs
+
 from porism.errors import ConfigError
-from porism.methods.calls import Calls, own, read
+from porism.methods.calls import TOP_LOGPROBS, Calls, own, read
 from porism.methods.judge import check_models, pointwise
-from porism.methods.marks import first_of_pair, word
+from porism.methods.marks import expected_mark, first_of_pair, word
 from porism.methods.means import accepted_share, mean_score
 from porism.methods.prompt import JUDGE_FIELDS, PAIR_FIELDS, check_template, load_template, render
 from porism.types import (
@@ -29,6 +32,7 @@ from porism.types import (
     Result,
     Sampling,
     Score,
+    Token,
 )
 
 Form = Literal["responses", "text", "yes-no"]
@@ -42,7 +46,8 @@ _ANSWERS = {"yes": 1.0, "no": 0.0}
 class GenRM:
     """The method. judges: identities of generative reward models; each weighs the same.
 
-    calls: ratings of every one for every candidate. dummy: the second response, always. again_tokens: the limit when
+    calls: ratings of every one for every candidate. dummy: the second response, always. expected (for yes-no): the
+    probability of yes rather than the word that was drawn, for servers that tell it. again_tokens: the limit when
     an answer without a rating is asked once more; 0 means twice that of `sampling`. template: text of a jinja2
     template for the forms text (question, first, second) and yes-no (question, candidate); empty means the built-in
     one. Raises ConfigError for settings that cannot be used.
@@ -52,6 +57,7 @@ class GenRM:
     sampling: Sampling
     calls: int = 8
     form: Form = "responses"
+    expected: bool = False
     dummy: str = "N/A"
     again_tokens: int = 0
     template: str = ""
@@ -60,6 +66,8 @@ class GenRM:
     def __post_init__(self) -> None:
         if self.form not in FORMS:
             raise ConfigError(f"{self.name}: form {self.form!r} is not known: {', '.join(FORMS)}.")
+        if self.expected and self.form != "yes-no":
+            raise ConfigError(f"{self.name}: only the form yes-no has a probability (expected).")
         check_models(self.name, self.judges)
         if self.form == "responses":
             if self.template:
@@ -74,12 +82,15 @@ class GenRM:
 
     def plan(self, problem: Problem, seen: list[Observation]) -> list[Ask]:
         """Ratings of every candidate in rounds that end at 2, 4, 8, ...; then once more what could not be read."""
+        sampling = (
+            structs.replace(self.sampling, top_logprobs=TOP_LOGPROBS) if self.expected else self.sampling
+        )
         questions = [
             pointwise(
                 self.name,
                 problem,
                 candidate,
-                Prompt(model, self._messages(problem, candidate), self.sampling),
+                Prompt(model, self._messages(problem, candidate), sampling),
             )
             for candidate in problem.candidates
             for model in self.judges
@@ -88,7 +99,7 @@ class GenRM:
 
     def read(self, ask: Ask, result: Result) -> Observation:
         """The first rating, or 1 for yes and 0 for no, as `score`; without one the verdict says why."""
-        return read(ask, result, self._mark)
+        return read(ask, result, self._mark, _weigh if self.expected else None)
 
     def score(self, problem: Problem, seen: list[Observation]) -> dict[str, Score]:
         """The mean rating (1 to 5) of every candidate, over models of their means; for yes-no the share of yes."""
@@ -96,7 +107,11 @@ class GenRM:
         scores = {}
         for candidate in problem.candidates:
             rows = [found.get((candidate.id, None, model), []) for model in self.judges]
-            if self.form == "yes-no":
+            if self.expected:
+                scores[candidate.id] = mean_score(
+                    rows, 0, 1, calls=self._calls, sampling=self.sampling, whole=False
+                )
+            elif self.form == "yes-no":
                 scores[candidate.id] = accepted_share(rows, calls=self._calls, sampling=self.sampling)
             else:
                 scores[candidate.id] = mean_score(
@@ -125,6 +140,10 @@ class GenRM:
     @property
     def _calls(self) -> Calls:
         return Calls.of(self.name, self.calls, self.sampling, self.again_tokens)
+
+
+def _weigh(ending: Sequence[Token]) -> float | None:
+    return expected_mark(ending, "correct", _ANSWERS)
 
 
 __all__ = ["FORMS", "Form", "GenRM"]

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from msgspec import structs
+
 from porism.errors import ConfigError
-from porism.methods.calls import Calls, Question, own, read
-from porism.methods.marks import whole_number, word
+from porism.methods.calls import TOP_LOGPROBS, Calls, Question, own, read
+from porism.methods.marks import expected_mark, whole_number, word
 from porism.methods.means import accepted_share, mean_score
 from porism.methods.prompt import JUDGE_FIELDS, check_template, load_template, render
 from porism.types import (
@@ -27,12 +29,14 @@ from porism.types import (
     Result,
     Sampling,
     Score,
+    Token,
 )
 
 Scale = Literal["1-10", "0-7", "accept"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 
-_RANGES = {"1-10": (1, 10), "0-7": (0, 7)}
+_RANGES = {"1-10": (1, 10), "0-7": (0, 7), "accept": (0, 1)}
+_MARKS = {str(mark): float(mark) for mark in range(8)}
 _DECISIONS = {"accept": 1.0, "accepted": 1.0, "reject": 0.0, "rejected": 0.0}
 
 
@@ -40,15 +44,19 @@ _DECISIONS = {"accept": 1.0, "accepted": 1.0, "reject": 0.0, "rejected": 0.0}
 class Judge:
     """The method. judges: model identities; each weighs the same.
 
-    calls: grades of every judge for every candidate. again_tokens: the limit when an answer without a grade is asked
-    once more; 0 means twice that of `sampling`. template: text of a jinja2 template (question, candidate) that asks for
-    the same last line; empty means the built-in one of the scale. Raises ConfigError for settings that cannot be used.
+    calls: grades of every judge for every candidate. expected: the grade as the mean over the tokens that could
+    have been drawn for it, by their probabilities, rather than the one that was drawn; for servers that tell them,
+    and for the scales 0-7 and accept, whose grades begin with different tokens. again_tokens: the limit when an
+    answer without a grade is asked once more; 0 means twice that of `sampling`. template: text of a jinja2 template
+    (question, candidate) that asks for the same last line; empty means the built-in one of the scale. Raises
+    ConfigError for settings that cannot be used.
     """
 
     judges: tuple[str, ...]
     sampling: Sampling
     calls: int = 8
     scale: Scale = "1-10"
+    expected: bool = False
     again_tokens: int = 0
     template: str = ""
     name: str = "judge"
@@ -56,6 +64,11 @@ class Judge:
     def __post_init__(self) -> None:
         if self.scale not in SCALES:
             raise ConfigError(f"{self.name}: scale {self.scale!r} is not known: {', '.join(SCALES)}.")
+        if self.expected and self.scale == "1-10":
+            raise ConfigError(
+                f"{self.name}: an expected grade needs grades that begin with different tokens, and 1 and 10 often do "
+                "not: use the scale 0-7 or accept."
+            )
         check_models(self.name, self.judges)
         if not self.template:
             object.__setattr__(self, "template", load_template(None, f"judge-{self.scale}"))
@@ -73,7 +86,7 @@ class Judge:
 
     def read(self, ask: Ask, result: Result) -> Observation:
         """The grade as `score`; an answer without one has a verdict that says why."""
-        return read(ask, result, self._mark)
+        return read(ask, result, self._mark, self._weigh if self.expected else None)
 
     def score(self, problem: Problem, seen: list[Observation]) -> dict[str, Score]:
         """The mean grade of every candidate, over judges of their means; for `accept` the share of accepts."""
@@ -81,12 +94,12 @@ class Judge:
         scores = {}
         for candidate in problem.candidates:
             rows = [found.get((candidate.id, None, judge), []) for judge in self.judges]
-            if self.scale == "accept":
+            if self.scale == "accept" and not self.expected:
                 scores[candidate.id] = accepted_share(rows, calls=self._calls, sampling=self.sampling)
             else:
                 least, most = _RANGES[self.scale]
                 scores[candidate.id] = mean_score(
-                    rows, least, most, calls=self._calls, sampling=self.sampling
+                    rows, least, most, calls=self._calls, sampling=self.sampling, whole=not self.expected
                 )
         return scores
 
@@ -95,9 +108,17 @@ class Judge:
             return word(text, "verdict", _DECISIONS)
         return whole_number(text, "score", *_RANGES[self.scale])
 
+    def _weigh(self, ending: Sequence[Token]) -> float | None:
+        if self.scale == "accept":
+            return expected_mark(ending, "verdict", _DECISIONS)
+        return expected_mark(ending, "score", _MARKS)
+
     def _prompt(self, judge: str, problem: Problem, candidate: Candidate) -> Prompt:
         text = render(self.template, question=problem.question, candidate=candidate.text)
-        return Prompt(judge, (Message("user", text),), self.sampling)
+        sampling = (
+            structs.replace(self.sampling, top_logprobs=TOP_LOGPROBS) if self.expected else self.sampling
+        )
+        return Prompt(judge, (Message("user", text),), sampling)
 
     @property
     def _calls(self) -> Calls:

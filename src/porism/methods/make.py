@@ -14,6 +14,7 @@ from porism.errors import ConfigError
 from porism.methods.genrm import GenRM
 from porism.methods.judge import Judge
 from porism.methods.pairwise import Pairwise
+from porism.methods.reward import Reward
 from porism.methods.trivial import Length, Random
 from porism.methods.utility import Utility
 from porism.methods.vote import Vote
@@ -24,6 +25,7 @@ METHODS: dict[str, Callable[..., Method]] = {
     "judge": Judge,
     "pairwise": Pairwise,
     "genrm": GenRM,
+    "reward": Reward,
     "vote": Vote,
     "length": Length,
     "random": Random,

@@ -10,13 +10,19 @@ from porism.types import Counts, Observation, Sampling, Score
 
 
 def mean_score(
-    rows: Sequence[Sequence[Observation]], least: int, most: int, *, calls: Calls, sampling: Sampling
+    rows: Sequence[Sequence[Observation]],
+    least: int,
+    most: int,
+    *,
+    calls: Calls,
+    sampling: Sampling,
+    whole: bool = True,
 ) -> Score:
     """The mean over models of the mean mark, with a 95 % interval and what was left out as flags.
 
-    rows: the readings of each model. Marks are whole numbers from least to most. Interval: Student's t on each
-    model's marks, their variance raised by 1/12 for the rounding to whole numbers (so that eight equal marks are
-    not certainty), combined in squares and cut to the scale; with fewer than two marks of a model it is the
+    rows: the readings of each model, from least to most; whole: whether they are whole numbers. Interval: Student's
+    t on each model's marks, the variance of whole ones raised by 1/12 for their rounding (so that eight equal marks
+    are not certainty), combined in squares and cut to the scale; with fewer than two marks of a model it is the
     scale. What could not be read, or never came, widens it as if it were all least, or all most.
     """
     marks = [[Fraction(o.score) for o in row if o.score is not None] for row in rows]
@@ -26,7 +32,7 @@ def mean_score(
     low, high = float(least), float(most)
     if value is not None and len(known) == len(rows):
         (middle, width), (other, wider) = (
-            _half_width([m + [Fraction(fill)] * n for m, n in zip(marks, open_calls, strict=True)])
+            _half_width([m + [Fraction(fill)] * n for m, n in zip(marks, open_calls, strict=True)], whole)
             for fill in (least, most)
         )
         low = min(max(low, middle - width), float(value))
@@ -75,7 +81,7 @@ def _tally(row: Sequence[Observation]) -> Counts:
     )
 
 
-def _half_width(rows: Sequence[Sequence[Fraction]]) -> tuple[float, float]:
+def _half_width(rows: Sequence[Sequence[Fraction]], whole: bool) -> tuple[float, float]:
     """The mean over rows of their means, and half its interval's width."""
     from scipy.special import stdtrit
 
@@ -85,7 +91,7 @@ def _half_width(rows: Sequence[Sequence[Fraction]]) -> tuple[float, float]:
         if len(row) < 2:
             squares = float("inf")
             continue
-        variance = float(sum((x - mean) ** 2 for x in row)) / (len(row) - 1) + 1 / 12
+        variance = float(sum((x - mean) ** 2 for x in row)) / (len(row) - 1) + (1 / 12 if whole else 0)
         squares += float(stdtrit(len(row) - 1, 0.975)) ** 2 * variance / len(row)
     return float(sum(means) / len(means)), squares**0.5 / len(rows)
 

@@ -98,22 +98,30 @@ class Vote:
     def score(self, problem: Problem, seen: list[Observation]) -> dict[str, Score]:
         """The share of votes for each candidate's answer; None for a candidate without one.
 
-        A voter without an answer counts in the whole. The interval is that of a rate (stats.mean_rate), as if the
-        voters were drawn at random; comparisons that stayed undecided and attempts that never came widen it.
+        A voter without an answer, or whose answer was not found to be the same, counts in the whole; an attempt that
+        never came does not. The interval is that of a rate (stats.mean_rate), as if the voters were drawn at random,
+        with both what stayed undecided and what never came held open.
         """
         from porism.stats import mean_rate
 
         mine = self._own(problem, seen)
         classes = self.classes(problem, seen)
         voters = [c for c in problem.candidates if self.pool and c.derived_from is None]
+        compared: dict[frozenset[str | None], set[VerdictKind]] = {}
+        attempted: dict[str | None, list[VerdictKind]] = {}
+        for o in mine:
+            kind = o.verdict.kind if o.verdict else "undecided"
+            if o.cell.against is None:
+                attempted.setdefault(o.cell.candidate, []).append(kind)
+            else:
+                compared.setdefault(frozenset((o.cell.candidate, o.cell.against)), set()).add(kind)
         scores = {}
         for candidate in problem.candidates:
             if candidate.id not in classes:
                 scores[candidate.id] = Score(value=None, low=0.0, high=1.0, flags=("no final answer",))
                 continue
-            votes = [_vote(candidate, voter, classes, mine) for voter in voters]
-            attempts = [o for o in mine if o.cell.candidate == candidate.id and o.cell.against is None]
-            votes += [o.verdict.kind if o.verdict else "undecided" for o in attempts]
+            votes = [_vote(candidate, voter, classes, compared) for voter in voters]
+            votes += attempted.get(candidate.id, [])
             total = Counts(
                 correct=votes.count("correct"),
                 wrong=votes.count("wrong"),
@@ -121,6 +129,8 @@ class Vote:
                 undecided=votes.count("undecided"),
                 missing=votes.count("missing"),
             )
+            asked = total.total - total.missing
+            value = total.correct / asked if asked else None
             found = mean_rate([total])
             flags = [
                 f"{label} {number} of {total.total}"
@@ -132,9 +142,9 @@ class Vote:
                 if number
             ]
             scores[candidate.id] = Score(
-                value=None if found.value is None else float(found.value),
-                low=found.low,
-                high=found.high,
+                value=value,
+                low=found.low if value is None else min(found.low, value),
+                high=found.high if value is None else max(found.high, value),
                 flags=tuple(flags or (() if total.total else ("nothing seen",))),
             )
         return scores
@@ -197,16 +207,17 @@ class Vote:
 
 
 def _vote(
-    candidate: Candidate, voter: Candidate, classes: dict[str, frozenset[str]], seen: list[Observation]
+    candidate: Candidate,
+    voter: Candidate,
+    classes: dict[str, frozenset[str]],
+    compared: dict[frozenset[str | None], set[VerdictKind]],
 ) -> VerdictKind:
     """Whether the voter's answer is the candidate's: wrong only where the verifier says so and nothing contradicts."""
     if voter.id not in classes:
         return "no_answer"
     if voter.id in classes[candidate.id]:
         return "correct"
-    pair = {candidate.id, voter.id}
-    kinds = {o.verdict.kind for o in seen if o.verdict and {o.cell.candidate, o.cell.against} == pair}
-    return "wrong" if kinds == {"wrong"} else "undecided"
+    return "wrong" if compared.get(frozenset((candidate.id, voter.id))) == {"wrong"} else "undecided"
 
 
 __all__ = ["VERIFIER", "Vote"]
