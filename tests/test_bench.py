@@ -339,3 +339,16 @@ def test_the_configurations_that_ship_hold(name: str) -> None:
     methods = build(config, problems, lambda table: table.model, EXAMPLES)
     assert [m.name for m in methods] == list(config.methods)
     assert cost(methods[0], problems, "calls") > 0
+
+
+def test_audit_and_stress_see_every_method(file: Path, tmp_path: Path) -> None:
+    run("stress", "set.jsonl", "-o", "stressed.jsonl", "--style", "padding", cwd=tmp_path)
+    done = run("run", file, "--set", "data=stressed.jsonl", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["methods"]["utility"]["auc"]["value"] == pytest.approx(AUC)  # copies are in no pool
+    report = json.loads(run("stress", "--run", document["run"], "--json", cwd=tmp_path).stdout)["methods"]
+    assert report["utility"][0]["score"]["value"] == 0
+    assert report["length"][0]["score"]["value"] > 50
+    counts = json.loads(run("verify", "--run", document["run"], "--json", cwd=tmp_path).stdout)["counts"]
+    assert counts["correct"] > 0

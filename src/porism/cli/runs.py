@@ -38,19 +38,12 @@ def score(run: Run, as_json: Json = False, allow_code: Code = False) -> None:
 
 def status(run: Run) -> None:
     """How far a run is: answered, missing, tokens, failed attempts."""
-    from porism.run import stored_plan
+    from porism.run import stored_methods
     from porism.store import MISSING, Store
-    from porism.types import Generate, Method
+    from porism.types import Generate
 
     with Store(run, write=False) as store:
-        methods: list[Method]
-        if _is_benchmark(store):
-            from porism.bench.run import stored
-
-            _, problems, methods = stored(store)
-        else:
-            problems, method = stored_plan(store)
-            methods = [method]
+        problems, methods = stored_methods(store)
         asks = [ask for m in methods for problem in problems for ask in m.plan(problem, [])]
         planned = {ask.work.id for ask in asks if isinstance(ask.work, Generate)}
         missing = sum(row.finish == MISSING for row in store.rows.values())
