@@ -68,6 +68,7 @@ class Faults:
     tokens: int = 20
     truncate: float = 0.0
     seed: int = 0
+    says: str = ""  # the text of every answer
 
 
 _DRAWN = (
@@ -275,6 +276,8 @@ class Server:
         words, most = said.split(" "), body.get("max_tokens") or body["max_completion_tokens"]
         if len(words) > most:
             said, reason = " ".join(words[:most]), "length"
+        if self.faults.says:
+            said, reason = self.faults.says, "stop"
         message = {"role": "assistant", "content": None if fault == "null" else said}
         if self.faults.reasoning:
             message["reasoning_content"] = "thinking"
