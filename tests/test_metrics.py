@@ -28,6 +28,7 @@ from porism.metrics import (
     exact,
     measure,
     pool,
+    prepared,
     values,
 )
 from porism.metrics.formulas import Sides
@@ -389,31 +390,31 @@ def drawn(right: Any, wrong: Any) -> list[Pool]:
 def test_chance_is_a_half_on_the_papers_pools() -> None:
     rng = np.random.default_rng(1)
     for coarse in (False, True):  # with and without ties
-        scores = rng.random((1_500, 10))
+        scores = rng.random((600, 10))
         if coarse:
             scores = np.floor(scores * 4)
         pools = drawn(scores[:, :5], scores[:, 5:])
         found = evaluate(pools).metrics
         for metric in ("acc@1", "recall@5", "recall@R", "auc", "human_win", "mean_win"):
             estimate = found[metric]
-            own = [float(v) for by in values(pools, metric).by_group.values() for v in by.values()]
-            assert estimate.value == pytest.approx(0.5, abs=4 * float(np.std(own)) / sqrt(1_500)), metric
+            own = [float(v) for by in values(prepared(pools), metric).by_group.values() for v in by.values()]
+            assert estimate.value == pytest.approx(0.5, abs=4 * float(np.std(own)) / sqrt(600)), metric
             assert estimate.chance == 0.5, metric
         luck = found["mrr"]
-        assert luck.value == pytest.approx(luck.chance or 0, abs=0.03)
+        assert luck.value == pytest.approx(luck.chance or 0, abs=0.05)
 
 
 def test_planted_effects_give_known_answers() -> None:
     # Right ones N(1, 1), wrong ones N(0, 1): auc is Phi(1 / sqrt 2); the best of five right ones beats all.
     rng = np.random.default_rng(2)
-    found = evaluate(drawn(rng.normal(1, 1, (2_000, 5)), rng.normal(0, 1, (2_000, 5)))).metrics
-    assert found["auc"].value == pytest.approx(float(ndtr(1 / sqrt(2))), abs=0.015)
+    found = evaluate(drawn(rng.normal(1, 1, (1_000, 5)), rng.normal(0, 1, (1_000, 5)))).metrics
+    assert found["auc"].value == pytest.approx(float(ndtr(1 / sqrt(2))), abs=0.02)
     x = np.linspace(-8, 10, 20_001)
     density = 5 * np.exp(-((x - 1) ** 2) / 2) / sqrt(2 * np.pi) * ndtr(x - 1) ** 4 * ndtr(x) ** 5
-    assert found["acc@1"].value == pytest.approx(float(density.sum() * (x[1] - x[0])), abs=0.03)
+    assert found["acc@1"].value == pytest.approx(float(density.sum() * (x[1] - x[0])), abs=0.045)
     # Difference of the means N(1, 2/5); the human's N(1, 1) against the mean of five, N(0, 1/5).
-    assert found["mean_win"].value == pytest.approx(float(ndtr(1 / sqrt(0.4))), abs=0.02)
-    assert found["human_win"].value == pytest.approx(float(ndtr(1 / sqrt(1.2))), abs=0.03)
+    assert found["mean_win"].value == pytest.approx(float(ndtr(1 / sqrt(0.4))), abs=0.03)
+    assert found["human_win"].value == pytest.approx(float(ndtr(1 / sqrt(1.2))), abs=0.045)
     # Three of four pools in perfect order, the others upside down: everything is 3/4.
     turned = np.where(np.arange(400)[:, None] % 4 == 0, -1, 1) * np.arange(1, 6)
     planted = evaluate(drawn(turned, -turned)).metrics

@@ -159,7 +159,9 @@ def _by_kind(
 ) -> dict[str, Estimate]:
     """AUC of the right candidates against the wrong ones of each kind."""
     kind_of = {(p.id, c.id): c.kind for p in problems for c in p.candidates}
-    wrong_kinds = sorted({k for p in problems for c in p.candidates if c.correct is False and (k := c.kind)})
+    wrong_kinds: list[str] = sorted(
+        {k for p in problems for c in p.candidates if c.correct is False and (k := c.kind)}
+    )
     found = {}
     for kind in wrong_kinds:
         cut = [
@@ -182,8 +184,10 @@ def _controls(
     problems: Sequence[Problem], methods: Sequence[Method], found: Mapping[str, Scores]
 ) -> dict[str, Control]:
     full = next((m for m in methods if isinstance(m, Utility) and m.exemplar == "full"), None)
-    made = {}
-    for method in methods if full is not None else ():
+    made: dict[str, Control] = {}
+    if full is None:
+        return made
+    for method in methods:
         if not isinstance(method, Utility) or method.exemplar == "full":
             continue
         groups: dict[str, list[tuple[float, float]]] = {}

@@ -200,8 +200,7 @@ def stored(store: Store) -> tuple[BenchConfig, list[Problem], list[Method]]:
         lines = (store.path / "problems.jsonl").read_bytes().splitlines()
         problems = [msgspec.json.decode(line, type=Problem) for line in lines]
         methods: list[Method] = [
-            msgspec.convert(entry["settings"], type=METHODS[entry["method"]])  # type: ignore[call-overload]
-            for entry in settings["methods"]
+            msgspec.convert(entry["settings"], type=METHODS[entry["method"]]) for entry in settings["methods"]
         ]
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise ConfigError(

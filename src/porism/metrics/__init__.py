@@ -6,7 +6,7 @@ random order within ties. The definitions are in docs/metrics.md.
 """
 
 from porism.metrics.compare import Comparison, compare, shared
-from porism.metrics.evaluate import Estimand, Estimate, Evaluation, evaluate, values
+from porism.metrics.evaluate import Estimand, Estimate, Evaluation, evaluate, prepared, values
 from porism.metrics.formulas import METRICS, Sides, chance, measure
 from porism.metrics.pools import Human, Pool, Scored, Value, averaged, by_neighbor, exact, pool
 
@@ -29,6 +29,7 @@ __all__ = [
     "exact",
     "measure",
     "pool",
+    "prepared",
     "shared",
     "values",
 ]

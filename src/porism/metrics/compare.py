@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from porism.errors import InputError
-from porism.metrics.evaluate import Estimand, Span, Values, mean, values
-from porism.metrics.pools import Human, Pool, Scored, averaged, by_problem
+from porism.metrics.evaluate import Estimand, Span, Values, mean, prepared, values
+from porism.metrics.pools import Human, Pool, Scored, by_problem
 
 LEVEL = 0.05
 SAME = "not distinguishable"
@@ -81,10 +81,10 @@ def compare(
             if name not in methods:
                 raise InputError(f"unknown method {name!r}: there are {', '.join(methods)}")
         first, second, left_out = shared(methods[a], methods[b])
-        if estimand == "average-then-rank":
-            first, second = averaged(first), averaged(second)
+        ready_a = prepared(first, estimand=estimand, human=human)
+        ready_b = prepared(second, estimand=estimand, human=human)
         for metric in metrics:
-            of_a, of_b = values(first, metric, human=human), values(second, metric, human=human)
+            of_a, of_b = values(ready_a, metric), values(ready_b, metric)
             found.append(_difference((a, b, metric), of_a, of_b, left_out=left_out, level=level, seed=seed))
     return _with_holm(found)
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from porism.metrics.formulas import BY_LEVEL, METRICS, chance, check, measure
+from porism.metrics.formulas import BY_LEVEL, METRICS, Sides, chance, check, measure
 from porism.metrics.pools import Human, Pool, averaged, by_problem, label
 
 Estimand = Literal["rank-then-average", "average-then-rank"]
@@ -73,11 +73,10 @@ def evaluate(
     right ones, as the paper's pools do; "apart" keeps it for human_win only. InputError for an unknown metric,
     or pools that contradict each other.
     """
-    checked = [p for variants in by_problem(pools).values() for p in variants]
-    ready = averaged(checked) if estimand == "average-then-rank" else checked
-    seen = [label(p, human) for p in checked]
+    ready = prepared(pools, estimand=estimand, human=human)
+    seen = [label(p, human) for p in pools]
     return Evaluation(
-        metrics={metric: _estimate(values(ready, metric, human=human)) for metric in metrics},
+        metrics={metric: _estimate(values(ready, metric)) for metric in metrics},
         estimand=estimand,
         human=human,
         unscored=sum(found.unscored for found in seen),
@@ -85,24 +84,43 @@ def evaluate(
     )
 
 
-def values(pools: Sequence[Pool], metric: str, *, human: Human = "right") -> Values:
+class Ready(NamedTuple):
+    """A problem for any metric: the two sides of each of its variants."""
+
+    problem: str
+    group: str
+    even: bool
+    variants: list[Sides]
+
+
+def prepared(
+    pools: Sequence[Pool], *, estimand: Estimand = "rank-then-average", human: Human = "right"
+) -> list[Ready]:
+    """The pools by problem and label, checked, and averaged over variants if the estimand says so."""
+    kept = averaged(pools) if estimand == "average-then-rank" else pools
+    return [
+        Ready(problem, own[0].group, all(p.even for p in own), [label(p, human).sides for p in own])
+        for problem, own in by_problem(kept).items()
+    ]
+
+
+def values(problems: Sequence[Ready], metric: str) -> Values:
     """The metric's value of each problem on which it is defined, the mean over its variants."""
     check(metric)
     by_group: dict[str, dict[str, Number]] = {}
     blind: dict[str, dict[str, Number]] = {}
     dropped = uneven = 0
-    for problem, variants in by_problem(pools).items():
-        if metric in BY_LEVEL and not all(v.even for v in variants):
+    for problem, group, even, variants in problems:
+        if metric in BY_LEVEL and not even:
             uneven += 1
             continue
-        sides = [label(v, human).sides for v in variants]
-        own = [found for s in sides if (found := measure(metric, s)) is not None]
+        own = [found for sides in variants if (found := measure(metric, sides)) is not None]
         if not own:
             dropped += 1
             continue
-        luck = [found for s in sides if (found := chance(metric, s)) is not None]
-        by_group.setdefault(variants[0].group, {})[problem] = mean(own)
-        blind.setdefault(variants[0].group, {})[problem] = mean(luck)
+        luck = [found for sides in variants if (found := chance(metric, sides)) is not None]
+        by_group.setdefault(group, {})[problem] = mean(own)
+        blind.setdefault(group, {})[problem] = mean(luck)
     return Values(by_group, blind, dropped, uneven)
 
 
@@ -127,4 +145,14 @@ def mean(found: Sequence[Number]) -> Number:
     return sum(found[1:], found[0]) / len(found)
 
 
-__all__ = ["Estimand", "Estimate", "Evaluation", "Values", "evaluate", "mean", "values"]
+__all__ = [
+    "Estimand",
+    "Estimate",
+    "Evaluation",
+    "Ready",
+    "Values",
+    "evaluate",
+    "mean",
+    "prepared",
+    "values",
+]

@@ -19,16 +19,21 @@ from porism.errors import InputError
 METRICS = ("acc@1", "recall@R", "recall@5", "auc", "human_win", "mean_win", "mrr", "ndcg", "pairwise")
 BY_LEVEL = frozenset({"auc", "human_win", "mean_win", "pairwise"})  # they compare scores far from the top
 
+Exact = Fraction | int
+
 _HALF = Fraction(1, 2)
 _RECALL = re.compile(r"recall@(R|[1-9][0-9]{0,8})")
 
 
 class Sides(NamedTuple):
-    """The scores of a pool by label. human: the human solution's (usually one), whether or not it is in right."""
+    """The scores of a pool by label, exact, in any unit: only their order and the order of their means count.
 
-    right: Sequence[Fraction]
-    wrong: Sequence[Fraction]
-    human: Sequence[Fraction] = ()
+    human: the human solution's (usually one), whether or not it is in right.
+    """
+
+    right: Sequence[Exact]
+    wrong: Sequence[Exact]
+    human: Sequence[Exact] = ()
 
 
 class Block(NamedTuple):
@@ -73,14 +78,15 @@ def measure(metric: str, sides: Sides) -> Fraction | float | None:
 
 def chance(metric: str, sides: Sides) -> Fraction | float | None:
     """What an order that knows nothing earns on average; None where the metric is not defined."""
-    blind = Sides(*([Fraction()] * len(side) for side in sides))
+    blind = Sides(*([0] * len(side) for side in sides))
     # The auc of equal scores is that of a blind order; pairwise counts ties as failures, and an order has none.
     return measure("auc" if metric == "pairwise" else metric, blind)
 
 
-def blocks(right: Sequence[Fraction], wrong: Sequence[Fraction]) -> list[Block]:
+def blocks(right: Sequence[Exact], wrong: Sequence[Exact]) -> list[Block]:
     """The blocks of equal scores, highest first."""
-    by_right, by_wrong = Counter(right), Counter(wrong)
+    by_right: Counter[Exact] = Counter(right)
+    by_wrong: Counter[Exact] = Counter(wrong)
     found: list[Block] = []
     above = 0
     for score in sorted(by_right.keys() | by_wrong.keys(), reverse=True):
@@ -130,11 +136,11 @@ def _discount(first: int, end: int) -> float:
     return sum(1 / log2(2 + place) for place in range(first, end))
 
 
-def _mean(scores: Sequence[Fraction]) -> Fraction:
-    return sum(scores, Fraction()) / len(scores)
+def _mean(scores: Sequence[Exact]) -> Fraction:
+    return Fraction(sum(scores)) / len(scores)
 
 
-def _beats(a: Fraction, b: Fraction) -> Fraction:
+def _beats(a: Exact, b: Exact) -> Fraction:
     return Fraction(1) if a > b else _HALF if a == b else Fraction(0)
 
 

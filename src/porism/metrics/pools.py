@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from math import isfinite
+from math import isfinite, lcm
 from typing import Literal
 
 from msgspec import Struct
@@ -169,15 +169,17 @@ def by_problem(pools: Iterable[Pool]) -> dict[str, list[Pool]]:
 
 def label(pool: Pool, human: Human) -> Labelled:
     """A pool by its labels. human: whether the human solution counts among the right ones or stands apart."""
-    right: list[Fraction] = []
-    wrong: list[Fraction] = []
-    people: list[Fraction] = []
+    right: list[int] = []
+    wrong: list[int] = []
+    people: list[int] = []
     unscored = unlabelled = 0
+    known = {c.id: Fraction(c.score) for c in pool.candidates if c.score is not None}
+    unit = lcm(*(score.denominator for score in known.values()))  # integers compare far faster than fractions
     for c in pool.candidates:
-        if c.score is None:
+        if c.id not in known:
             unscored += 1
             continue
-        score = Fraction(c.score)
+        score = int(known[c.id] * unit)
         if c.human and c.correct is not False:
             people.append(score)
             if human == "right":
