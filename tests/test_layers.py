@@ -34,6 +34,7 @@ LAYERS: list[tuple[str, ...]] = [
         "porism.live",
         "porism.report",
         "porism.neighbors",
+        "porism.stress",
         "porism.run",
         "porism.generate",
         "porism.interrupt",

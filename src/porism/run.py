@@ -27,7 +27,16 @@ from porism.interrupt import interruptible
 from porism.methods.ranking import Ranking
 from porism.methods.ranking import rank as ranking_of
 from porism.methods.utility import Utility
-from porism.prepare import Problems, make_method, open_models, plan, read, resolve, run_folder
+from porism.prepare import (
+    Problems,
+    make_method,
+    open_models,
+    plan,
+    read,
+    refuse_code,
+    resolve,
+    run_folder,
+)
 from porism.store import Store
 from porism.types import Method, Observation, Problem, Usage
 
@@ -119,11 +128,25 @@ async def arank(
 
     watch: who looks on. confirm: asked with the differences when the run folder was made with other settings.
     """
+    config = resolve(settings)
+    chosen, name, warnings = read(problems, config.limit)
+    return await run_problems(chosen, name, config, warnings=warnings, watch=watch, confirm=confirm)
+
+
+async def run_problems(
+    chosen: Sequence[Problem],
+    name: str,
+    config: RankConfig,
+    *,
+    warnings: list[str],
+    watch: RankWatch | None = None,
+    confirm: Callable[[Sequence[str]], bool] | None = None,
+) -> Ranked:
+    """The same for problems that `prepare.read` has read. A problem without candidates has its no-example row only."""
     from porism.progress import SilentWatch
     from porism.verify.pool import Verifier
 
-    config = resolve(settings)
-    chosen, name, warnings = read(problems, config.limit)
+    refuse_code(chosen, allow_code=config.allow_code)
     look = watch or SilentWatch()
     for warning in warnings:
         look.note(warning)
@@ -134,7 +157,7 @@ async def arank(
         method = make_method(config, tuple(model.identity for model in models))
         warnings += method.warnings()
         _open_run(store, chosen, name, method, config, confirm)
-        checker = await stack.enter_async_context(Verifier())
+        checker = await stack.enter_async_context(Verifier(allow_code=config.allow_code))
         engine = Engine(
             {model.identity: model for model in models},
             store,
@@ -197,13 +220,14 @@ def stored_plan(store: Store) -> tuple[list[Problem], Utility]:
         ) from error
 
 
-async def score(path: Path) -> Ranked:
+async def score(path: Path, *, allow_code: bool = False) -> Ranked:
     """The ranking of a run from what its folder holds. Costs no token; needs no model."""
     from porism.verify.pool import Verifier
 
     with Store(path, write=False) as store:
         chosen, method = stored_plan(store)
-        async with Verifier() as checker:
+        refuse_code(chosen, allow_code=allow_code)
+        async with Verifier(allow_code=allow_code) as checker:
             seen = await replay(store, checker, chosen, [method])
         return Ranked(run=str(path), problems=_rankings(chosen, method, seen), usage=store.usage)
 
@@ -280,4 +304,4 @@ def _rankings(
     return tuple(ranking_of(p, method, seen.get((p.id, method.name), [])) for p in problems)
 
 
-__all__ = ["RankWatch", "Ranked", "arank", "plan", "rank", "score"]
+__all__ = ["RankWatch", "Ranked", "arank", "plan", "rank", "run_problems", "score"]

@@ -158,7 +158,10 @@ class Store:
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
-            raise StoreError(f"{file}: cannot be read: {error}") from error
+            raise StoreError(
+                f"{file}: cannot be read: {error}; no answer is in it: move it away, and the command that "
+                "made the run writes it anew"
+            ) from error
 
     # Writing
 

@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -82,6 +82,9 @@ def rank(
         bool,
         typer.Option("--accept-changes", help="Go on in a run made with another model, prompt or sampling."),
     ] = False,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Import and call checkers that answer types name.")
+    ] = False,
 ) -> None:
     """Rank the candidates of each problem by their consequences. The same command resumes and extends a run."""
     import asyncio
@@ -93,7 +96,7 @@ def rank(
 
     if method != "utility":
         raise ConfigError(f"--method {method}: the method is utility")
-    settings = {
+    settings: dict[str, Any] = {
         "rollouts": rollouts,
         "output": output,
         "limit": limit,
@@ -113,6 +116,7 @@ def rank(
         "max_cost": max_cost,
         "price": _price(price),
         "accept_changes": accept_changes,
+        "allow_code": allow_code,
         "models": tuple(model or [DEFAULT_MODEL]),
     }
     if dry_run:

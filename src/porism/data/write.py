@@ -21,12 +21,13 @@ from porism.types import Candidate, Neighbor, Problem
 WRITE = (".jsonl", ".ndjson", ".json", ".yaml", ".yml", ".parquet")
 
 
-def write_problems(problems: Sequence[Problem], path: Path, *, force: bool = False) -> None:
+def write_problems(problems: Sequence[Problem], path: Path | str, *, force: bool = False) -> None:
     """Write problems in the format of the path's ending.
 
     With `force` an existing file is kept as FILE.bak. InputError where the file exists without it,
     cannot be written, or could not hold the problems.
     """
+    path = Path(path)
     if not problems:
         raise InputError(f"{path}: there are no problems to write")
     lines = [_line(problem) for problem in problems]

@@ -1,1 +1,1 @@
-"""Neighbors: the questions with known answers that a candidate is judged by, and where they come from."""
+"""Neighborhoods: where neighbors come from, and which of them are worth anything."""

@@ -1,0 +1,14 @@
+"""porism neighbors: where neighbors come from, and which of them are worth anything."""
+
+from __future__ import annotations
+
+import typer
+
+from porism.cli import check
+
+app = typer.Typer(
+    name="neighbors", help="Make, check and review the neighbors of a question.", no_args_is_help=True
+)
+app.command("check", epilog=check.EXAMPLE)(check.check)
+
+__all__ = ["app"]
