@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from porism.cli import check
+from porism.cli import check, make
 
 app = typer.Typer(
     name="neighbors", help="Make, check and review the neighbors of a question.", no_args_is_help=True
 )
+app.command("make", epilog=make.EXAMPLE)(make.make)
 app.command("check", epilog=check.EXAMPLE)(check.check)
 
 __all__ = ["app"]

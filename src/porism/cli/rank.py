@@ -114,13 +114,13 @@ def rank(
         "max_requests": max_requests,
         "max_tokens_total": max_tokens_total,
         "max_cost": max_cost,
-        "price": _price(price),
+        "price": price_of(price),
         "accept_changes": accept_changes,
         "allow_code": allow_code,
         "models": tuple(model or [DEFAULT_MODEL]),
     }
     if dry_run:
-        table.show_plan(prepare.plan(file, **settings), as_json=as_json, price=_price(price))
+        table.show_plan(prepare.plan(file, **settings), as_json=as_json, price=price_of(price))
         return
     watch = choose()
     resume = f"porism: to go on: {shlex.join(['porism', *sys.argv[1:]])}"
@@ -147,7 +147,8 @@ def _confirm(differences: Sequence[str]) -> bool:
     return typer.confirm("Go on in it? Answers under both settings are kept; the new ones count.", err=True)
 
 
-def _price(text: str | None) -> tuple[float, float] | None:
+def price_of(text: str | None) -> tuple[float, float] | None:
+    """What --price says, in dollars per million tokens in and out. ConfigError for anything but two numbers."""
     if text is None:
         return None
     from porism.errors import ConfigError
