@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -268,13 +270,34 @@ def test_a_budget_stops_with_3_and_the_same_command_goes_on(file: Path, tmp_path
     assert sum(s["open"] for s in whole["problems"][0]["strategies"]) == 0
 
 
+def test_ctrl_c_ends_with_130_and_the_resume_command(file: Path, tmp_path: Path) -> None:
+    with serving(script=script(tmp_path, RULES), latency=0.5) as url:
+        command = ["neighbors", "make", str(file), "-g", "openai/test-model", "--base-url", url]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "porism", *command, "--concurrency", "1"],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and not list((tmp_path / "runs").glob("*/index.jsonl")):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+    assert process.returncode == 130, said
+    assert "to go on: porism neighbors make" in said
+    assert "Traceback" not in said
+    assert len(read_problems(file)[0].neighbors) == 1
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux only")
 def test_a_program_must_print_the_answer_too(file: Path, tmp_path: Path) -> None:
     agreed = [f"How many of {name}?" for name in ("one", "two", "three", "four")]
     programs = [
         "```python\nprint(sum([3, 5]))\n```",
         "```python\nprint(sum([3, 6]))\n```",
-        "```python\nimport os\nwhile True: os.fork()\n```",
+        "```python\nimport os\nwhile True: os.fork()\nprint(8)\n```",
         "I would print 8.",
     ]
     rules: list[tuple[str, list[str]]] = [

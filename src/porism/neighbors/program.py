@@ -5,7 +5,6 @@ It errs in other ways than a chain of thought does, so their agreement is worth 
 
 from __future__ import annotations
 
-import ast
 import re
 
 from msgspec import Struct
@@ -16,7 +15,10 @@ from porism.types import Completion, Gold
 from porism.verify.extract import visible
 
 OUTPUT = 500  # characters of an output that are kept
-_BLOCK = re.compile(r"```[ \t]*(?:python|py|python3)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
+_BLOCK = re.compile(r"```[ \t]*([A-Za-z0-9]*)[^\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_PYTHON = ("python", "py", "python3")
+_SAID = re.compile(r"#.*|(?<![fF])(?:\"[^\"\n]*\"|'[^'\n]*')")  # comments and texts, which compute nothing
+_COMPUTES = re.compile(r"\w\s*[-+*/%]|\bfor\b|\bwhile\b|(?<!\bprint)\(")
 
 
 class ProgramCheck(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -31,15 +33,14 @@ class ProgramCheck(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def program_of(text: str) -> str | None:
-    """The last code block of a reply that is Python, or the whole reply where it is; None where nothing is."""
+    """The last Python block of a reply, else its last block, else all of it where it prints; None where nothing does.
+
+    Whether it is Python at all is found out in the sandbox: a parser can be brought down by what it reads.
+    """
     shown = visible(text) or ""
-    for source in [*reversed(_BLOCK.findall(shown)), shown]:
-        try:
-            if source.strip() and ast.parse(source).body:
-                return str(source)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-    return None
+    blocks = [(name.lower() in _PYTHON, source) for name, source in _BLOCK.findall(shown)]
+    sources = [source for python, source in blocks if python] or [source for _, source in blocks] or [shown]
+    return sources[-1] if "print" in sources[-1] else None
 
 
 async def check_program(
@@ -66,12 +67,7 @@ async def check_program(
 
 def _is_constant(source: str) -> bool:
     """Whether a program computes nothing: it prints what its writer believes."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.For | ast.While | ast.comprehension | ast.BinOp):
-            return False
-        if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id == "print"):
-            return False
-    return True
+    return _COMPUTES.search(_SAID.sub("''", source)) is None
 
 
 __all__ = ["ProgramCheck", "check_program", "program_of"]
