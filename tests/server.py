@@ -68,9 +68,9 @@ class Faults:
     tokens: int = 20
     truncate: float = 0.0
     seed: int = 0
-    script: str = (
-        ""  # a JSON file: [[text in the prompt, [replies in turn]], ...]; the first that fits answers
-    )
+    says: str = ""  # the text of every answer
+    # A JSON file of [text in the prompt, replies in turn]; the first that fits answers.
+    script: str = ""
 
 
 _DRAWN = (
@@ -283,6 +283,8 @@ class Server:
         words, most = said.split(" "), body.get("max_tokens") or body["max_completion_tokens"]
         if len(words) > most:
             said, reason = " ".join(words[:most]), "length"
+        if self.faults.says:
+            said, reason = self.faults.says, "stop"
         message = {"role": "assistant", "content": None if fault == "null" else said}
         if self.faults.reasoning:
             message["reasoning_content"] = "thinking"

@@ -39,6 +39,7 @@ from porism.prepare import (
 )
 from porism.store import Store
 from porism.types import Method, Observation, Problem, Usage
+from porism.verify import VERSION
 
 
 class RankWatch(Watch, Protocol):
@@ -153,6 +154,7 @@ async def run_problems(
     async with AsyncExitStack() as stack:
         stack.callback(look.finished)
         store = stack.enter_context(Store(run_folder(chosen, name, config)))
+        store.check_version(VERSION)
         models = await open_models(stack, chosen, config, look, warnings)
         method = make_method(config, tuple(model.identity for model in models))
         warnings += method.warnings()
@@ -221,12 +223,16 @@ def stored_plan(store: Store) -> tuple[list[Problem], Utility]:
 
 
 async def score(path: Path, *, allow_code: bool = False) -> Ranked:
-    """The ranking of a run from what its folder holds. Costs no token; needs no model."""
+    """The ranking of a run from what its folder holds. Costs no token; needs no model.
+
+    Raises ConfigError where its answers were checked by another version of the verifier.
+    """
     from porism.verify.pool import Verifier
 
     with Store(path, write=False) as store:
         chosen, method = stored_plan(store)
         refuse_code(chosen, allow_code=allow_code)
+        store.check_version(VERSION)
         async with Verifier(allow_code=allow_code) as checker:
             seen = await replay(store, checker, chosen, [method])
         return Ranked(run=str(path), problems=_rankings(chosen, method, seen), usage=store.usage)
@@ -249,7 +255,10 @@ def _open_run(
     config: RankConfig,
     confirm: Callable[[Sequence[str]], bool] | None,
 ) -> None:
-    """Write run.json and problems.jsonl; ConfigError where the folder holds a run under other settings."""
+    """Write run.json and problems.jsonl.
+
+    ConfigError where the folder holds a run under other settings, or verdicts of another verifier version.
+    """
     from porism.data import data_hash
 
     found = store.read_json("run.json")
@@ -264,6 +273,7 @@ def _open_run(
                 f"{store.path} was made with other settings:\n{shown}\nGive -o another folder, or --accept-changes to "
                 "go on in this one (answers under both settings are kept, and only those under the new ones count)"
             )
+    store.check_version(VERSION, (ask for problem in problems for ask in method.plan(problem, [])))
 
     def change(settings: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -271,6 +281,7 @@ def _open_run(
             "name": name,
             "porism": __version__,
             "python": sys.version.split()[0],
+            "verifier": VERSION,
             "data_hash": data_hash(problems),
             "models": dict(zip(config.models, method.solvers, strict=True)),
             "method": msgspec.to_builtins(method),

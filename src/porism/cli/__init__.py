@@ -12,9 +12,8 @@ import sys
 import typer
 
 from porism import __version__
-from porism.cli import data, models, neighbors, rank, runs, stress
+from porism.cli import data, models, neighbors, rank, runs, stress, verify
 from porism.cli.new import new
-from porism.cli.verify import verify
 from porism.errors import PorismError
 
 app = typer.Typer(
@@ -32,7 +31,7 @@ app.command(epilog="Example: porism score runs/necklaces-1f2e3d4c5b6a --json")(r
 app.command(epilog="Example: porism status runs/necklaces-1f2e3d4c5b6a")(runs.status)
 app.command(epilog=stress.EXAMPLE)(stress.stress)
 app.command(epilog="Example: porism new my-problem")(new)
-app.command(epilog="Example: porism verify cases.jsonl --json")(verify)
+app.command(epilog=verify.EXAMPLE)(verify.verify)
 app.add_typer(data.app, name="data")
 app.add_typer(models.app, name="models")
 app.add_typer(neighbors.app, name="neighbors")
