@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,23 +19,22 @@ from porism.neighbors.jail import CALLS
 from porism.neighbors.sandbox import JAIL, Limits, Ran, check, run_program
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux only")
-SHORT = Limits(cpu=2, wall=3.0)
+SHORT = Limits(cpu=5, wall=20.0)
 
 
 def ran(source: str, limits: Limits = SHORT) -> Ran:
     return asyncio.run(run_program(source, limits))
 
 
-def jailed() -> set[int]:
-    """The processes on this machine that run the jail."""
+def jailed(below: Path) -> set[int]:
+    """The processes that run the jail in a folder below this one."""
     found = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
-            try:
-                if str(JAIL).encode() in (entry / "cmdline").read_bytes():
+            with suppress(OSError):
+                inside = (entry / "cwd").readlink().is_relative_to(below)
+                if inside and str(JAIL).encode() in (entry / "cmdline").read_bytes():
                     found.add(int(entry.name))
-            except OSError:
-                continue
     return found
 
 
@@ -44,9 +44,8 @@ def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     own = tmp_path / "temporary"
     own.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(own))
-    before = jailed()
     yield
-    assert jailed() <= before
+    assert not jailed(tmp_path)
     assert not list(own.iterdir())
 
 
@@ -206,11 +205,11 @@ def test_odd_programs() -> None:
     assert "\ufffd" in ran("import sys\nsys.stdout.buffer.write(bytes(range(256)))").output
 
 
-def test_cancelling_ends_the_program() -> None:
+def test_cancelling_ends_the_program(tmp_path: Path) -> None:
     async def cancelled() -> None:
         task = asyncio.create_task(run_program("import time\ntime.sleep(1000)", Limits(wall=1000)))
         await asyncio.sleep(1)
-        assert jailed()
+        assert jailed(tmp_path)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -228,15 +227,15 @@ def test_a_program_dies_with_a_killed_parent(tmp_path: Path) -> None:
     )
     with subprocess.Popen([sys.executable, "-c", source], env=os.environ) as parent:
         deadline = time.monotonic() + 20
-        while not jailed() and time.monotonic() < deadline:
+        while not jailed(tmp_path) and time.monotonic() < deadline:
             time.sleep(0.02)
-        assert jailed()
+        assert jailed(tmp_path)
         time.sleep(0.2)
         parent.send_signal(signal.SIGKILL)
         parent.wait()
-    while jailed() and time.monotonic() < deadline:
+    while jailed(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not jailed()
+    assert not jailed(tmp_path)
 
 
 WITHOUT = """
