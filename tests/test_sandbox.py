@@ -283,3 +283,24 @@ def test_the_list_of_calls_holds_none_that_reach_out() -> None:
     for machine, calls in CALLS.items():
         assert len(set(calls)) == len(calls)
         assert not forbidden[machine] & set(calls)
+
+
+@pytest.mark.skipif("x86_64" not in os.uname().machine, reason="machine code of x86_64")
+@pytest.mark.parametrize(
+    "code",
+    [
+        b"\xb8\x02\x00\x00\x00\xcd\x80\xc3",  # fork by the 32-bit numbers: mov eax, 2; int 0x80; ret
+        b"\xb8\x39\x00\x00\x40\x0f\x05\xc3",  # fork by the x32 numbers: mov eax, 0x40000039; syscall; ret
+        b"\xb8\x39\x00\x00\x00\x0f\x05\xc3",  # fork, past the C library
+    ],
+)
+def test_machine_code_reaches_no_further(code: bytes) -> None:
+    source = (
+        "import ctypes, mmap, os\n"
+        "page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)\n"
+        f"page.write({code!r})\n"
+        "call = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))\n"
+        "print(call() < 0, flush=True)\n"
+    )
+    done = ran(source)
+    assert done.output == "True\n" or (done.error or "").startswith("it ended by signal")
