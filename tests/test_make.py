@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from porism.data import read_problems, write_problems
-from porism.data.extend import add_neighbors
-from porism.errors import ConfigError, InputError
+from porism.errors import ConfigError
 from porism.neighbors.making import MakeConfig, plan
 from porism.neighbors.proposals import Pair, Proposal, is_compact, parse, screen
 from porism.types import Neighbor, Problem
@@ -380,47 +379,50 @@ def test_bad_input_exits_2_before_anything_is_asked(
 # Files
 
 
-def folder(tmp_path: Path, neighbors: str | None) -> Path:
-    path = tmp_path / "f"
-    path.mkdir()
-    (path / "question.md").write_text(TARGET)
-    if neighbors is not None:
-        (path / "neighbors.yaml").write_text(neighbors)
-    return path
+def test_a_folder_gets_them_in_its_neighbors(tmp_path: Path) -> None:
+    folder = tmp_path / "f"
+    folder.mkdir()
+    (folder / "question.md").write_text(TARGET)
+    (folder / "neighbors.yaml").write_text("# mine\n- question: Old?\n  answer: 1\n")
+    with serving(script=script(tmp_path, RULES)) as url:
+        done = run("f", "-g", "openai/test-model", "--base-url", url, "--strategy", "perturb", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (one,) = read_problems(folder)
+    assert [n.question for n in one.neighbors] == ["Old?", GOOD]
+    assert (folder / "neighbors.yaml.bak").read_text().startswith("# mine")
+    assert (tmp_path / "f.aside.jsonl").exists()
 
 
-NEW = Neighbor(id="perturb-1", question="A\nB: c?", answer="0.10", provenance={"votes": {"asked": 8}})
+def test_a_file_that_is_there_is_not_replaced_unasked(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    out.write_text("mine\n")
+    _, done = made(tmp_path, "-o", out)
+    assert done.returncode == 2
+    assert "--force" in done.stderr
+    assert not (tmp_path / "runs").exists()
+    _, done = made(tmp_path, "-o", out, "--force")
+    assert done.returncode == 0, done.stderr
+    assert len(read_problems(out)[0].neighbors) == 2
+    assert out.with_name("out.jsonl.bak").read_text() == "mine\n"
 
 
-@pytest.mark.parametrize("old", [None, "# mine\n- question: Old?  # keep\n  answer: 1\n\n\n"])
-def test_a_folder_keeps_what_a_person_wrote(tmp_path: Path, old: str | None) -> None:
-    path = folder(tmp_path, old)
-    assert add_neighbors(path, {"f": [NEW]}) == path / "neighbors.yaml"
-    text = (path / "neighbors.yaml").read_text()
-    assert text.startswith((old or "").rstrip())
-    (one,) = read_problems(path)
-    assert one.neighbors[-1] == NEW
-    assert len(one.neighbors) == (2 if old and "Old" in old else 1)
-
-
-@pytest.mark.parametrize("old", ["[{question: Old?, answer: 1}]\n", "  - question: Old?\n    answer: 1\n"])
-def test_a_list_that_cannot_be_added_to_is_left_alone(tmp_path: Path, old: str) -> None:
-    path = folder(tmp_path, old)
-    with pytest.raises(InputError, match="-o"):
-        add_neighbors(path, {"f": [NEW]})
-    assert (path / "neighbors.yaml").read_text() == old
-    written = add_neighbors(path, {"f": [NEW]}, tmp_path / "out.jsonl")
-    assert len(read_problems(written)[0].neighbors) == 2
-
-
-def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "p.yaml"
-    write_problems([problem(neighbors=(NEW,))], path)
-    whole = path.read_bytes()
-    for added in ({"p": [NEW]}, {"gone": [NEW]}):
-        with pytest.raises(InputError, match="changed meanwhile"):
-            add_neighbors(path, added)
-    assert path.read_bytes() == whole
+def test_a_file_that_changed_meanwhile_is_left_alone(file: Path, tmp_path: Path) -> None:
+    with serving(script=script(tmp_path, RULES), latency=0.3) as url:
+        command = ["neighbors", "make", str(file), "-g", "openai/test-model", "--base-url", url]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "porism", *command], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        )
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and not list((tmp_path / "runs").glob("*/index.jsonl")):
+            time.sleep(0.05)
+        edited = file.read_text().replace("id: n\n", "id: perturb-1\n")
+        file.write_text(edited)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 2, said
+        assert "has changed meanwhile" in said
+        assert file.read_text() == edited
+        assert run(*command[2:], cwd=tmp_path).returncode == 0
+    assert [n.id for n in read_problems(file)[0].neighbors] == ["perturb-1", "perturb-2"]
 
 
 def test_more_problems_than_the_limit_stay_in_the_file(tmp_path: Path) -> None:

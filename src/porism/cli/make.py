@@ -61,6 +61,9 @@ def make(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="File to write. [FILE, kept as FILE.bak]")
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the file of -o; a copy is kept as .bak.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
     limit: Annotated[int | None, typer.Option(help="Only the first K problems.")] = None,
     base_url: Annotated[
@@ -109,6 +112,7 @@ def make(
         agreement=agreement,
         program_check=program_check,
         output=output,
+        force=force,
         limit=limit,
         base_url=base_url,
         temperature=temperature,
@@ -141,7 +145,7 @@ def make(
 
 def _show(made: Made, price: tuple[float, float] | None) -> None:
     """The table by strategy over all problems, the reasons, where things lie, and the cost."""
-    columns = ("proposed", "malformed", "duplicate", "in the file", "kept", "set aside", "open")
+    columns = ("proposed", "malformed", "left out", "in the file", "kept", "set aside", "open")
     rows: dict[str, Counter[str]] = {}
     reasons: Counter[str] = Counter()
     for problem in made.problems:
@@ -151,7 +155,7 @@ def _show(made: Made, price: tuple[float, float] | None) -> None:
                 {
                     "proposed": one.proposed,
                     "malformed": sum(one.malformed.values()),
-                    "duplicate": sum(one.dropped.values()),
+                    "left out": sum(one.dropped.values()),
                     "in the file": one.known,
                     "kept": one.kept,
                     "set aside": sum(one.aside.values()),
@@ -173,7 +177,9 @@ def _show(made: Made, price: tuple[float, float] | None) -> None:
     for reason, number in reasons.most_common():
         typer.echo(f"  {number} {reason}")
     if made.file is None:
-        typer.echo("no new neighbor was kept, so no problem file was written")
+        kept = any(problem.neighbors for problem in made.problems)
+        why = "the file of -o is written when all is decided" if kept else "no new neighbor was kept"
+        typer.echo(f"no problem file was written: {why}")
     else:
         typer.echo(f"neighbors  {made.file}")
     if made.aside_file is not None:

@@ -148,7 +148,7 @@ def _confirm(differences: Sequence[str]) -> bool:
 
 
 def price_of(text: str | None) -> tuple[float, float] | None:
-    """What --price says, in dollars per million tokens in and out. ConfigError for anything but two numbers."""
+    """The two prices that --price IN,OUT names. ConfigError where it does not."""
     if text is None:
         return None
     from porism.errors import ConfigError

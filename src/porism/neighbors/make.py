@@ -12,6 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace as extended
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,8 +20,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from porism.data.extend import add_neighbors
-from porism.data.write import save
+from porism.data import load
+from porism.data.rewrite import rewrite
+from porism.data.write import save, write_problems
+from porism.errors import InputError
 from porism.generate import Generated, Generator, Request
 from porism.methods.prompt import load_template, render
 from porism.neighbors import sandbox
@@ -75,10 +78,11 @@ async def make(file: Path, config: MakeConfig, watch: Tally | None = None) -> Ma
             decided = await _check_programs(asking, config, decided, checker)
     made = tuple(_result(problem, config, found, decided) for problem in problems)
     new = {problem.id: problem.neighbors for problem in made if problem.neighbors}
-    written = add_neighbors(file, new, config.output) if new else None
+    whole = config.output is None or asking.last.stopped is None
+    written = _write(file, config, new) if new and whole else None
     return Made(
         run=str(folder),
-        file=str(written) if written is not None else None,
+        file=written,
         aside_file=_write_aside(config.output or file, made),
         problems=made,
         usage=asking.last.usage,
@@ -271,6 +275,21 @@ def _neighbor(id: str, one: Decided) -> Neighbor:
         provenance={key: value for key, value in provenance.items() if value is not None},
         source="model",
     )
+
+
+def _write(file: Path, config: MakeConfig, new: Mapping[str, Sequence[Neighbor]]) -> str:
+    """Add the new neighbors to the problems as they stand in the file now, and write them; the file that has them."""
+    problems = load(file).problems
+    there = {problem.id: {neighbor.id for neighbor in problem.neighbors} for problem in problems}
+    if any(id not in there or there[id] & {neighbor.id for neighbor in made} for id, made in new.items()):
+        raise InputError(f"{file}: has changed meanwhile; give the same command again, which costs nothing")
+    whole = [
+        extended(problem, neighbors=(*problem.neighbors, *new.get(problem.id, ()))) for problem in problems
+    ]
+    if config.output is not None:
+        write_problems(whole, config.output, force=config.force)
+        return str(config.output)
+    return ", ".join(map(str, rewrite(file, whole)))
 
 
 def _write_aside(file: Path, made: Sequence[MadeProblem]) -> str | None:

@@ -11,8 +11,8 @@ from msgspec import Struct
 from porism.budget import Budget
 from porism.config import RankConfig
 from porism.data import data_hash, load
-from porism.data.extend import check_target
 from porism.data.finding import FileFaultError
+from porism.data.rewrite import check_goal
 from porism.data.texts import read_text
 from porism.errors import ConfigError, DataError
 from porism.methods.prompt import load_template, render
@@ -24,9 +24,7 @@ from porism.types import Neighbor, Problem, Sampling, Usage
 
 FROM_TEXT = "related-theorem"
 STRATEGIES = ("perturb", "special-case", "sub-skill", FROM_TEXT)
-EMBEDDED_TOKENS = (
-    1024  # of an embedded model's answer, which here holds several questions or a whole solution
-)
+EMBEDDED_TOKENS = 1024  # of an embedded model's answer: several questions, or a solution without example
 MOST_TEXT = 40_000  # characters of the text that statements are taken from
 
 
@@ -35,7 +33,8 @@ class MakeConfig:
     """How to make neighbors; None means the default that the docs state.
 
     strategies: of STRATEGIES; by default all, and related-theorem where there is a text. n: proposals wanted of each
-    strategy for each problem. solvers: who solves them; the generator where empty. samples: of each solver.
+    strategy for each problem. solvers: who solves them; the generator where empty. samples: of each solver. output: a
+    file to write instead of the one read; force: also where it exists.
     """
 
     generator: str
@@ -47,6 +46,7 @@ class MakeConfig:
     agreement: float = 0.8
     program_check: bool = False
     output: Path | None = None
+    force: bool = False
     limit: int | None = None
     base_url: str | None = None
     temperature: float | None = None
@@ -184,9 +184,7 @@ def read(file: Path, config: MakeConfig) -> tuple[list[Problem], Path, dict[tupl
     problems = list(load(file).problems)[: config.limit]
     if not problems:
         raise DataError([f"{file}: there is no problem here"])
-    if file.is_dir() and config.output is None and len(problems) > 1:
-        raise ConfigError(f"{file}: holds several problems; give one of them, or a file to write with -o")
-    check_target(config.output or file)
+    check_goal(file, config.output, force=config.force)
     name = "".join(c if c.isalnum() or c in "-_." else "-" for c in file.resolve().stem)[:60]
     statements = _statements(config.text)
     prompts = {}
@@ -197,7 +195,7 @@ def read(file: Path, config: MakeConfig) -> tuple[list[Problem], Path, dict[tupl
             prompts[problem.id, strategy] = render(
                 load_template(None, "neighbors-ask"), question=problem.question, task=task, text=text
             )
-    return problems, Path("runs") / f"{name}-neighbors-{data_hash(problems)}", prompts
+    return problems, Path("runs") / f"{name}-{data_hash(problems)}-neighbors", prompts
 
 
 def _statements(file: Path | None) -> str:
