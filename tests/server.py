@@ -64,7 +64,6 @@ class Faults:
     context_chars: int = 0  # longer prompts get a 400
     max_model_len: int = 0  # told at /v1/models
     capacity: int = 0  # 429 above so many in flight
-    says: str = ""  # the last line of every answer
     latency: float = 0.0  # seconds
     batch_error: float = 0.0  # by how much each other request in flight changes a reward
     rate_right: float = 0.8
@@ -72,6 +71,7 @@ class Faults:
     tokens: int = 20
     truncate: float = 0.0
     seed: int = 0
+    says: str = ""  # the text of every answer
 
 
 _DRAWN = (
@@ -307,10 +307,11 @@ class Server:
         elif self.faults.ignores_seed:
             luck = (self.stats.requests, i)
         said, reason = solve(text, self._spec, draw("answer", text, body["temperature"], *luck))
-        said += f"\n{self.faults.says}" if self.faults.says else ""
         words, most = said.split(" "), body.get("max_tokens") or body["max_completion_tokens"]
         if len(words) > most:
             said, reason = " ".join(words[:most]), "length"
+        if self.faults.says:
+            said, reason = self.faults.says, "stop"
         message = {"role": "assistant", "content": None if fault == "null" else said}
         if self.faults.reasoning:
             message["reasoning_content"] = "thinking"

@@ -61,8 +61,13 @@ def resolve(settings: dict[str, Any]) -> RankConfig:
     return RankConfig(**settings)
 
 
-def read(problems: Problems, limit: int | None) -> tuple[list[Problem], str, list[str]]:
-    """The problems to rank, the run's name, and warnings. DataError where one cannot be ranked."""
+def read(
+    problems: Problems, limit: int | None, *, candidates: bool = True
+) -> tuple[list[Problem], str, list[str]]:
+    """The problems to rank, the run's name, and warnings. DataError where one cannot be ranked.
+
+    candidates: whether a problem needs some; its neighbors alone can be looked at without.
+    """
     if isinstance(problems, str | Path):
         from porism.data import load
 
@@ -81,7 +86,7 @@ def read(problems: Problems, limit: int | None) -> tuple[list[Problem], str, lis
                 f"{where}: problem {problem.id!r} has no neighbors, and a candidate is judged by nothing else: add "
                 "questions near it whose answers you know, under the key 'neighbors'"
             )
-        if not problem.candidates:
+        if candidates and not problem.candidates:
             faults.append(
                 f"{where}: problem {problem.id!r} has no candidates to rank: add them under 'candidates'"
             )
@@ -112,6 +117,19 @@ def _doubts(problems: Sequence[Problem]) -> list[str]:
     if found["error"]:
         raise DataError(found["error"])
     return found["warning"]
+
+
+def refuse_code(problems: Sequence[Problem], *, allow_code: bool) -> None:
+    """ConfigError where a neighbor names a checker of the user's own and code is not allowed."""
+    from porism.verify.custom import is_custom
+
+    for problem in () if allow_code else problems:
+        for neighbor in problem.neighbors:
+            if is_custom(neighbor.answer_type):
+                raise ConfigError(
+                    f"problem {problem.id!r}, neighbor {neighbor.id!r}: answer_type {neighbor.answer_type!r} names "
+                    "code, which is only run with --allow-code"
+                )
 
 
 def run_folder(problems: Sequence[Problem], name: str, config: RankConfig) -> Path:
@@ -182,10 +200,13 @@ async def enter(stack: AsyncExitStack, model: Model, watch: Watch, warnings: lis
     return entered
 
 
-def plan(problems: Problems, **settings: Any) -> Plan:
-    """What `rank` with these settings would ask and is not stored yet. Sends nothing, starts nothing."""
+def plan(problems: Problems, *, candidates: bool = True, **settings: Any) -> Plan:
+    """What `rank` with these settings would ask and is not stored yet. Sends nothing, starts nothing.
+
+    candidates: whether a problem needs some.
+    """
     config = resolve(settings)
-    chosen, name, _ = read(problems, config.limit)
+    chosen, name, _ = read(problems, config.limit, candidates=candidates)
     path = run_folder(chosen, name, config)
     method = make_method(config, config.models)
     asks = [ask for problem in chosen for ask in method.plan(problem, [])]

@@ -11,14 +11,17 @@ Run = Annotated[Path, typer.Argument(help="A run folder.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 
 
-def score(run: Run, as_json: Json = False) -> None:
+Code = Annotated[bool, typer.Option("--allow-code", help="Import and call checkers that answer types name.")]
+
+
+def score(run: Run, as_json: Json = False, allow_code: Code = False) -> None:
     """Rank again from what a run folder holds, without asking anything."""
     import asyncio
 
     from porism import table
     from porism.run import score as score_run
 
-    table.show(asyncio.run(score_run(run)), as_json=as_json)
+    table.show(asyncio.run(score_run(run, allow_code=allow_code)), as_json=as_json)
 
 
 def status(run: Run) -> None:
