@@ -64,6 +64,7 @@ class Faults:
     context_chars: int = 0  # longer prompts get a 400
     max_model_len: int = 0  # told at /v1/models
     capacity: int = 0  # 429 above so many in flight
+    ends: str = ""  # the last line of every answer
     latency: float = 0.0  # seconds
     batch_error: float = 0.0  # by how much each other request in flight changes a reward
     rate_right: float = 0.8
@@ -72,6 +73,8 @@ class Faults:
     truncate: float = 0.0
     seed: int = 0
     says: str = ""  # the text of every answer
+    # A JSON file of [text in the prompt, replies in turn]; the first that fits answers.
+    script: str = ""
 
 
 _DRAWN = (
@@ -125,6 +128,8 @@ class Server:
         self.url = ""
         self._keep = keep_bodies
         self._tries: Counter[str] = Counter()
+        self._script = json.loads(Path(faults.script).read_text()) if faults.script else []
+        self._told: Counter[str] = Counter()
         self._spec = FakeSpec(
             rate_right=faults.rate_right,
             rate_wrong=faults.rate_wrong,
@@ -307,6 +312,10 @@ class Server:
         elif self.faults.ignores_seed:
             luck = (self.stats.requests, i)
         said, reason = solve(text, self._spec, draw("answer", text, body["temperature"], *luck))
+        if replies := next((replies for mark, replies in self._script if mark in text), None):
+            said, reason = replies[self._told[text] % len(replies)], "stop"
+            self._told[text] += 1
+        said += f"\n{self.faults.ends}" if self.faults.ends else ""
         words, most = said.split(" "), body.get("max_tokens") or body["max_completion_tokens"]
         if len(words) > most:
             said, reason = " ".join(words[:most]), "length"

@@ -319,7 +319,7 @@ def test_expected_grades_over_a_run(tmp_path: Path) -> None:
 
     async def work(says: str, **settings: Any) -> tuple[Score, set[object]]:
         async with (
-            misbehaving(says=says) as server,
+            misbehaving(ends=says) as server,
             OpenAIModel("test-model", name="generic/test-model", base_url=server.url) as model,
             Verifier(workers=1) as checker,
         ):

@@ -20,6 +20,8 @@ LAYERS: list[tuple[str, ...]] = [
         "porism.methods",
         "porism.metrics",
         "porism.stats",
+        "porism.inference",
+        "porism.reference",
         "porism.data",
         "porism.config",
         "porism.prompts",
@@ -34,6 +36,7 @@ LAYERS: list[tuple[str, ...]] = [
         "porism.live",
         "porism.report",
         "porism.neighbors",
+        "porism.bench",
         "porism.stress",
         "porism.run",
         "porism.generate",
@@ -53,7 +56,15 @@ LAYERS: list[tuple[str, ...]] = [
         "porism",
     ),
 ]
-PURE = ("porism.types", "porism.errors", "porism.verify", "porism.methods", "porism.metrics", "porism.stats")
+PURE = (
+    "porism.types",
+    "porism.errors",
+    "porism.verify",
+    "porism.methods",
+    "porism.metrics",
+    "porism.stats",
+    "porism.inference",
+)
 IMPURE_IMPORTS = {
     *("asyncio", "aiohttp", "anyio", "socket", "ssl", "http", "urllib", "requests", "httpx"),
     *("subprocess", "multiprocessing", "threading", "concurrent", "signal"),
