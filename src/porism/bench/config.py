@@ -75,8 +75,8 @@ class BudgetTable(_Table):
 
 
 class BenchConfig(_Table):
-    """A whole benchmark. data: problem files. where: metadata values that a problem must have, by key. neighbors: only the
-    first so many of each problem.
+    """A whole benchmark. data: problem files. where: metadata values that a problem must have, by key. neighbors: only
+    the first so many of each problem.
 
     pools: whether the set's pools were balanced by hand (so many right, so many wrong) or are what some models gave.
     human, estimand: see docs/metrics.md. metrics: an empty list needs no label, and gives scores alone.
