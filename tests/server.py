@@ -63,6 +63,7 @@ class Faults:
     models: str = "test-model"  # separated by commas; 404 for any other
     context_chars: int = 0  # longer prompts get a 400
     max_model_len: int = 0  # told at /v1/models
+    root: str = ""  # told at /v1/models, as vLLM names the weights behind a served name
     capacity: int = 0  # 429 above so many in flight
     ends: str = ""  # the last line of every answer
     latency: float = 0.0  # seconds
@@ -160,7 +161,8 @@ class Server:
             await asyncio.sleep(3600)
         if not self._admits(request):
             return _refusal(401, "Incorrect API key provided")
-        known = {"max_model_len": self.faults.max_model_len} if self.faults.max_model_len else {}
+        told = {"max_model_len": self.faults.max_model_len, "root": self.faults.root}
+        known = {name: value for name, value in told.items() if value}
         return web.json_response({"data": [{"id": m, **known} for m in self.faults.models.split(",")]})
 
     def _admits(self, request: web.Request) -> bool:
@@ -348,10 +350,10 @@ def _refusal(status: int, text: str, *, headers: dict[str, str] | None = None, *
 
 
 @asynccontextmanager
-async def misbehaving(**faults: Any) -> AsyncIterator[Server]:
+async def misbehaving(*, port: int = 0, **faults: Any) -> AsyncIterator[Server]:
     """A running Server in this event loop; its bodies are kept in `stats.bodies`."""
     server = Server(Faults(**faults), keep_bodies=True)
-    async with _running(server, 0):
+    async with _running(server, port):
         yield server
 
 

@@ -37,7 +37,7 @@ LAYERS: list[tuple[str, ...]] = [
         "porism.calibrate",
     ),
     ("porism.models", "porism.store", "porism.verify.pool", "porism.verify.worker"),
-    ("porism.engine", "porism.lane", "porism.budget", "porism.scale"),
+    ("porism.engine", "porism.lane", "porism.router", "porism.budget", "porism.scale"),
     (
         "porism.progress",
         "porism.display",

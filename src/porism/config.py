@@ -35,15 +35,16 @@ EMBEDDED: dict[str, Any] = {"temperature": 0.5, "top_p": 0.95, "top_k": 40, "min
 class RankConfig:
     """All that `porism rank` can be told; None means the default that the docs state.
 
-    models: one or several solvers. temperature .. max_tokens: sampling, by default SERVED, or EMBEDDED where every
-    model is an embedded one; see `sampling`. template, solve_template: files
-    that replace our prompts. price: dollars per million prompt and completion tokens. accept_changes: go on in
-    a run folder although models, prompts or sampling differ from what it was made with. allow_code: answer types may
-    name checkers of the user's own, which are then imported and called.
+    models: one or several solvers. base_url: where they are served, at one address or at several that share the work.
+    temperature .. max_tokens: sampling, by default SERVED, or EMBEDDED where every model is an embedded one; see
+    `sampling`. concurrency: calls in flight at one address. template, solve_template: files that replace our prompts.
+    price: dollars per million prompt and completion tokens. accept_changes: go on in a run folder although models,
+    prompts or sampling differ from what it was made with. allow_code: answer types may name checkers of the user's
+    own, which are then imported and called.
     """
 
     models: tuple[str, ...] = (DEFAULT_MODEL,)
-    base_url: str | None = None
+    base_url: str | tuple[str, ...] | None = None
     rollouts: int = ROLLOUTS
     temperature: float | None = None
     top_p: float | None = None

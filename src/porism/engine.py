@@ -22,7 +22,8 @@ from typing import Protocol
 
 from porism.budget import Budget
 from porism.errors import BudgetReached, ConfigError, Interrupted, ModelError, PorismError
-from porism.lane import Lane, Pending, RetryPolicy, bundle
+from porism.lane import Pending, RetryPolicy, bundle
+from porism.router import Router
 from porism.store import MISSING, Failure, Row, Store
 from porism.types import (
     Ask,
@@ -106,7 +107,7 @@ class Engine:
         self._error: BaseException | None = None
         self._room = asyncio.Event()
         self._lanes = {
-            identity: Lane(
+            identity: Router(
                 model,
                 policy or RetryPolicy(),
                 landed=self._landed,
@@ -115,6 +116,7 @@ class Engine:
                 may_start=self._may_start,
                 stop=self.stop,
                 waiting=watch.waiting,
+                note=watch.note,
             )
             for identity, model in models.items()
         }

@@ -79,7 +79,7 @@ class Generator:
         models: Sequence[str],
         *,
         sampling: Sampling | Sequence[Sampling],
-        base_url: str | None = None,
+        base_url: str | Sequence[str] | None = None,
         concurrency: int | None = None,
         budget: Budget | None = None,
         watch: Watch | None = None,

@@ -8,6 +8,8 @@ reason instead of failing for ever.
 
 Calls with equal prefixes follow each other, so that a server computes the prefix once. Where the model asks for
 it they go strictly one after another, and calls of other prefixes fill the places beside them.
+
+Where several servers serve the model each has a lane, and router.py moves calls between them.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from msgspec import structs
 
@@ -59,8 +62,20 @@ Lost = Callable[[Pending, ModelError], None]
 Failed = Callable[[Pending, ModelError], None]
 
 
+class Others(Protocol):
+    """The lanes of the other servers of the same model."""
+
+    def take(self, lane: Lane, pending: Pending, error: ModelError) -> bool:
+        """Whether they see to a call that failed in `lane`; else the lane does, as if it were alone."""
+        ...
+
+    def balance(self) -> None:
+        """Called when a lane has started all it can."""
+        ...
+
+
 class Lane:
-    """Runs the calls of one model.
+    """Runs the calls of one model on one server.
 
     landed and lost are called once a call, failed at every attempt that failed, waiting with the reason (or
     None) when the lane begins or stops to wait; stop ends the run. may_start is asked before each call leaves.
@@ -77,6 +92,7 @@ class Lane:
         may_start: Callable[[], bool],
         stop: Callable[[BaseException], None],
         waiting: Callable[[str | None, float | None], None],
+        others: Others | None = None,
     ) -> None:
         self.model = model
         self.in_flight = 0  # rollouts
@@ -85,13 +101,14 @@ class Lane:
         self._policy = policy
         self._landed, self._lost, self._failed = landed, lost, failed
         self._may_start, self._stop, self._waiting = may_start, stop, waiting
+        self._others = others
         self._groups: OrderedDict[tuple[int, str], deque[Pending]] = OrderedDict()
         self._chained: set[str] = set()  # prefixes with a call in flight, where calls of one go one by one
         self._tasks: set[asyncio.Task[None]] = set()
-        self._backing_off = 0
+        self.backing_off = 0
         self._paused_until = 0.0
-        self._failures_in_a_row = 0
-        self._last_success = time.monotonic()
+        self.failures_in_a_row = 0
+        self.last_success = time.monotonic()
         self._last_cut = 0.0
         self._closed = False
         self._wake: asyncio.TimerHandle | None = None
@@ -99,16 +116,56 @@ class Lane:
     @property
     def queued(self) -> int:
         """Calls that wait."""
-        return sum(len(group) for group in self._groups.values()) + self._backing_off
+        return sum(len(group) for group in self._groups.values()) + self.backing_off
 
     @property
-    def _in_trouble(self) -> bool:
-        return self._failures_in_a_row >= self._policy.failures_in_a_row
+    def backlog(self) -> int:
+        """Groups that wait."""
+        return len(self._groups)
 
-    def submit(self, call: Call, prefix: str, round: int) -> None:
+    @property
+    def in_trouble(self) -> bool:
+        """Whether so many calls failed in a row that only one at a time goes out to try."""
+        return self.failures_in_a_row >= self._policy.failures_in_a_row
+
+    @property
+    def pause(self) -> float:
+        """Seconds until a call may leave again; 0 or less: now."""
+        return self._paused_until - time.monotonic()
+
+    @property
+    def idle(self) -> bool:
+        """Whether it could start a call and has none."""
+        room = self.in_flight == 0 or (not self.in_trouble and self.in_flight < self.limit)
+        return room and not self._groups and not self._closed and self.pause <= 0
+
+    def hold(self, seconds: float) -> None:
+        """Start nothing for so long."""
+        self._paused_until = max(self._paused_until, time.monotonic() + seconds)
+
+    def distrust(self) -> None:
+        """In trouble, until a call succeeds."""
+        self.failures_in_a_row = max(self.failures_in_a_row, self._policy.failures_in_a_row)
+
+    def submit(self, pending: Pending) -> None:
         """Queue a call behind those of its round and prefix. Call `pump` when all are queued."""
-        pending = Pending(call, prefix, round)
         self._groups.setdefault(pending.group, deque()).append(pending)
+
+    def take_last(self) -> Pending | None:
+        """The call that would have waited longest, removed."""
+        if not self._groups:
+            return None
+        group, waiting = self._groups.popitem()
+        pending = waiting.pop()
+        if waiting:
+            self._groups[group] = waiting
+        return pending
+
+    def take_all(self) -> list[Pending]:
+        """All calls that wait, removed; those that back off are still to come."""
+        found = [pending for group in self._groups.values() for pending in group]
+        self._groups.clear()
+        return found
 
     def close(self) -> None:
         """Start nothing more; what is in flight may land."""
@@ -130,14 +187,18 @@ class Lane:
         """Start as many calls as may be in flight now."""
         if self._closed:
             return
-        pause = self._paused_until - time.monotonic()
-        if pause > 0:
+        self._start()
+        if self._others is not None:
+            self._others.balance()
+
+    def _start(self) -> None:
+        if (pause := self.pause) > 0:
             if self._wake is None:
                 self._wake = self._later(pause, self._after_pause)
             return
         while (group := self._next()) is not None:
             pending = group[0]
-            fits = self.in_flight + pending.call.n <= (1 if self._in_trouble else self.limit)
+            fits = self.in_flight + pending.call.n <= (1 if self.in_trouble else self.limit)
             if not (fits or self.in_flight == 0) or not self._may_start():
                 return
             group.popleft()
@@ -205,8 +266,8 @@ class Lane:
         self._chained.discard(pending.prefix)
 
     def _succeeded(self, pending: Pending, reply: Reply) -> None:
-        self._failures_in_a_row = 0
-        self._last_success = time.monotonic()
+        self.failures_in_a_row = 0
+        self.last_success = time.monotonic()
         # As many again for each one answered: doubles per round trip at first, then a step a round trip.
         self.limit = min(self.model.concurrency, self.limit + (1 if self._last_cut == 0 else 1 / self.limit))
         call = pending.call
@@ -214,24 +275,26 @@ class Lane:
         owed = [rollout for rollout in range(call.first, call.first + call.n) if rollout not in answered]
         self._landed(pending, reply)
         for rollout in reversed(owed):
-            self._requeue(replace(pending, call=Call(call.prompt, rollout)))
+            self.requeue(replace(pending, call=Call(call.prompt, rollout)))
         self.pump()
 
     def _retry_or_give_up(self, pending: Pending, error: ModelError) -> None:
         now = time.monotonic()
         self._failed(pending, error)
+        if error.kind != "context":  # what does not fit says nothing about the server
+            self.failures_in_a_row += 1
+        wait = self._wait(pending, error, now)
+        if self._others is not None and self._others.take(self, pending, error):
+            return
         if error.fatal:
             self._stop(error)
             return
-        if error.kind != "context":  # what does not fit says nothing about the server
-            self._failures_in_a_row += 1
         if error.retry == "no":
-            if self._in_trouble:
+            if self.in_trouble:
                 self._open_circuit(error)
             else:
                 self._lost(pending, error)
             return
-        wait = self._wait(pending, error, now)
         if wait > self._policy.total_deadline:
             self._stop(CircuitOpen(f"{self.model.name} wants to be asked again in {wait:,.0f} s: {error}"))
             return
@@ -240,17 +303,17 @@ class Lane:
         if error.retry == "transient":
             pending.failures += 1
         if pending.failures >= self._policy.attempts or out_of_time:
-            if self._last_success < since:
+            if self.last_success < since:
                 self._open_circuit(error)
                 return
             self._lost(pending, error)
             return
-        if error.retry == "transient" and self._in_trouble:
-            if now - self._last_success > self._policy.patience:
+        if error.retry == "transient" and self.in_trouble:
+            if now - self.last_success > self._policy.patience:
                 self._open_circuit(error)
                 return
             self._paused_until = max(self._paused_until, now + wait)
-        self._backing_off += 1
+        self.backing_off += 1
         self._waiting(f"{error}; asking again", time.time() + wait)
         self._later(wait, lambda: self._resume(pending))
 
@@ -268,20 +331,21 @@ class Lane:
         return max(wait, error.retry_after or 0.0)
 
     def _resume(self, pending: Pending) -> None:
-        self._backing_off -= 1
-        self._requeue(pending)
-        if self._backing_off == 0:
+        self.backing_off -= 1
+        self.requeue(pending)
+        if self.backing_off == 0:
             self._waiting(None, None)
         self.pump()
 
-    def _requeue(self, pending: Pending) -> None:
+    def requeue(self, pending: Pending) -> None:
+        """Queue a call before all others."""
         self._groups.setdefault(pending.group, deque()).appendleft(pending)
         self._groups.move_to_end(pending.group, last=False)
 
     def _open_circuit(self, error: ModelError) -> None:
         self._stop(
             CircuitOpen(
-                f"{self.model.name}: {self._failures_in_a_row} calls failed in a row and none succeeded; "
+                f"{self.model.name}: {self.failures_in_a_row} calls failed in a row and none succeeded; "
                 f"the last: {error}"
             )
         )

@@ -49,7 +49,7 @@ async def second_opinions(
     model: str,
     folder: Path,
     *,
-    base_url: str | None = None,
+    base_url: str | Sequence[str] | None = None,
     watch: Watch | None = None,
 ) -> Opinions:
     """Ask `model` whether the doubted rows' answers equal their golds; what it answers is kept in `folder`.

@@ -21,6 +21,7 @@ from porism.engine import Watch
 from porism.errors import ConfigError, DataError
 from porism.methods.prompt import load_template
 from porism.methods.utility import Utility
+from porism.models.fleet import Fleet
 from porism.store import Store
 from porism.types import Generate, Model, Problem
 
@@ -50,6 +51,8 @@ def resolve(settings: dict[str, Any]) -> RankConfig:
         settings["models"] = (model,) if isinstance(model, str) else tuple(model)
     if isinstance(models := settings.get("models"), str):
         settings["models"] = (models,)
+    if isinstance(urls := settings.get("base_url"), list):
+        settings["base_url"] = tuple(urls)
     for key in ("output", "template", "solve_template"):
         if isinstance(path := settings.get(key), str):
             settings[key] = Path(path)
@@ -196,8 +199,7 @@ async def open_models(
 
 async def enter(stack: AsyncExitStack, model: Model, watch: Watch, warnings: list[str]) -> Model:
     """The model, entered on `stack` and tried. Where texts will go is told before the first one leaves."""
-    host = getattr(model, "host", None)
-    if host is not None:
+    for host in model.hosts if isinstance(model, Fleet) else filter(None, [getattr(model, "host", None)]):
         watch.note(f"{model.name}: questions and candidates go to {host}")
     entered = await stack.enter_async_context(model)
     for warning in await entered.probe():

@@ -30,7 +30,7 @@ class ModelTable(_Table):
     """A model and how it is asked. Two tables may name the same model with other sampling: it is opened once."""
 
     model: str
-    base_url: str | None = None
+    base_url: str | tuple[str, ...] | None = None
     concurrency: int | None = Field(default=None, ge=1)
     temperature: float | None = Field(default=None, ge=0)
     top_p: float | None = Field(default=None, ge=0, le=1)

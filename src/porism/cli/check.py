@@ -41,7 +41,12 @@ def check(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Run folder, as for rank. [runs/NAME-HASH]")
     ] = None,
-    base_url: Annotated[str | None, typer.Option(help="Where the model is served.")] = None,
+    base_url: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Where the model is served, with or without /v1; given again: several servers share the work."
+        ),
+    ] = None,
     max_requests: Annotated[int | None, typer.Option(help="Stop after so many requests (exit 3).")] = None,
     max_tokens_total: Annotated[int | None, typer.Option(help="Stop after so many tokens (exit 3).")] = None,
     dry_run: Annotated[

@@ -67,7 +67,10 @@ def make(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
     limit: Annotated[int | None, typer.Option(help="Only the first K problems.")] = None,
     base_url: Annotated[
-        str | None, typer.Option(help="Where the models are served; with or without /v1.")
+        list[str] | None,
+        typer.Option(
+            help="Where the models are served, with or without /v1; given again: several servers share the work."
+        ),
     ] = None,
     temperature: Annotated[
         float | None, typer.Option(help="Sampling temperature. [1.0; embedded models: 0.5]")
@@ -114,7 +117,7 @@ def make(
         output=output,
         force=force,
         limit=limit,
-        base_url=base_url,
+        base_url=tuple(base_url or ()) or None,
         temperature=temperature,
         max_tokens=max_tokens,
         concurrency=concurrency,

@@ -43,7 +43,10 @@ def rank(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
     limit: Annotated[int | None, typer.Option(help="Only the first K problems.")] = None,
     base_url: Annotated[
-        str | None, typer.Option(help="Where the model is served; with or without /v1.")
+        list[str] | None,
+        typer.Option(
+            help="Where the model is served, with or without /v1; given again: several servers share the work."
+        ),
     ] = None,
     temperature: Annotated[
         float | None, typer.Option(help=_default("temperature", "Sampling temperature."))

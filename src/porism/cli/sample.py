@@ -44,7 +44,10 @@ def sample(
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Ask only for the first K problems.")] = None,
     base_url: Annotated[
-        str | None, typer.Option(help="Where the model is served; with or without /v1.")
+        list[str] | None,
+        typer.Option(
+            help="Where the model is served, with or without /v1; given again: several servers share the work."
+        ),
     ] = None,
     temperature: Annotated[
         float | None, typer.Option(help="Sampling temperature. [1.0; embedded models: 0.8]")

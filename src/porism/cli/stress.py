@@ -29,7 +29,12 @@ def stress(
         str | None,
         typer.Option("--generator", help="A model that rewrites, as provider/model-id. [fixed rules]"),
     ] = None,
-    base_url: Annotated[str | None, typer.Option(help="Where the model is served.")] = None,
+    base_url: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Where the model is served, with or without /v1; given again: several servers share the work."
+        ),
+    ] = None,
     run: Annotated[
         Path | None, typer.Option("--run", help="A run over a file with copies: report what the styles did.")
     ] = None,
@@ -64,7 +69,7 @@ def _make(
     output: Path,
     styles: tuple[str, ...],
     generator: str | None,
-    base_url: str | None,
+    base_url: list[str] | None,
     max_requests: int | None,
     *,
     force: bool,
@@ -95,7 +100,7 @@ def _by_model(
     problems: list[Problem],
     styles: tuple[str, ...],
     model: str,
-    base_url: str | None,
+    base_url: list[str] | None,
     max_requests: int | None,
 ) -> tuple[list[Problem], int]:
     import asyncio

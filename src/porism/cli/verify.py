@@ -39,7 +39,12 @@ def verify(
         str | None,
         typer.Option("--verify-model", help="Ask this model about doubted rows; it changes no verdict."),
     ] = None,
-    base_url: Annotated[str | None, typer.Option(help="Where --verify-model is served.")] = None,
+    base_url: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Where --verify-model is served, with or without /v1; given again: several servers share the work."
+        ),
+    ] = None,
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Processes; by default one for each CPU.")
     ] = None,
@@ -68,7 +73,7 @@ def verify(
         )
     if audit and again:
         raise ConfigError("--audit and --again exclude each other: decide anew first, then list")
-    if base_url is not None and verify_model is None:
+    if base_url and verify_model is None:
         raise ConfigError("--base-url says where --verify-model is served: name the model as well")
     verifier = Verifier(workers=workers, limit=limit, allow_code=allow_code)
     if cases is not None:
@@ -104,7 +109,9 @@ async def _run(path: Path, verifier: Verifier, *, again: bool) -> tuple[Again | 
             return changes, await audit.audit(store, verifier)
 
 
-def _ask(checked: list[Checked], model: str | None, folder: Path, base_url: str | None) -> Opinions | None:
+def _ask(
+    checked: list[Checked], model: str | None, folder: Path, base_url: list[str] | None
+) -> Opinions | None:
     if model is None:
         return None
     import asyncio

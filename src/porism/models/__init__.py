@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from porism.errors import ConfigError
@@ -12,12 +13,17 @@ if TYPE_CHECKING:
 
 
 def open_model(
-    spec: str, *, base_url: str | None = None, context: int | None = None, concurrency: int | None = None
+    spec: str,
+    *,
+    base_url: str | Sequence[str] | None = None,
+    context: int | None = None,
+    concurrency: int | None = None,
 ) -> Model:
     """The model that `provider/model-id` names, to be entered before use. Nothing is sent yet.
 
-    context is in tokens, concurrency in calls in flight; where not given, the model or its server says.
-    Raises ConfigError for an unknown provider, a missing key or address, or a spec without a slash.
+    base_url: where it is served; several addresses are one model (see fleet.py). context is in tokens, concurrency in
+    calls in flight at one address; where not given, the model or its server says. Raises ConfigError for an unknown
+    provider, a missing key or address, an address given twice, or a spec without a slash.
     """
     from porism.models.endpoint import PROVIDERS, resolve
 
@@ -34,18 +40,27 @@ def open_model(
         from porism.models.local import LocalModel
 
         return LocalModel(model_id, context=context, parallel=concurrency)
-    where = resolve(provider, base_url)
+    from porism.models.fleet import Fleet
     from porism.models.openai import OpenAIModel
 
-    return OpenAIModel(
-        model_id,
-        name=spec.strip(),
-        base_url=where.base_url,
-        key=where.key,
-        key_variable=where.key_variable,
-        concurrency=concurrency or where.concurrency,
-        context=context,
-    )
+    urls: list[str | None] = [base_url] if isinstance(base_url, str) else [*(base_url or (None,))]
+    places = [resolve(provider, url) for url in urls]
+    for i, where in enumerate(places):
+        if where.base_url in (other.base_url for other in places[:i]):
+            raise ConfigError(f"the base URL {where.base_url} is given twice")
+    models = [
+        OpenAIModel(
+            model_id,
+            name=spec.strip(),
+            base_url=where.base_url,
+            key=where.key,
+            key_variable=where.key_variable,
+            concurrency=concurrency or where.concurrency,
+            context=context,
+        )
+        for where in places
+    ]
+    return models[0] if len(models) == 1 else Fleet(models)
 
 
 def open_reward(

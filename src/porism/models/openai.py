@@ -108,7 +108,7 @@ class OpenAIModel:
 
     async def served(self) -> list[dict[str, Any]]:
         """What /v1/models lists, each with its `id`; nothing where the server does not say."""
-        listed = await self._get(f"{self.base_url}/models")
+        listed = await self.get_json(f"{self.base_url}/models")
         rows = listed.get("data") if isinstance(listed, dict) else None
         return (
             [r for r in rows if isinstance(r, dict) and isinstance(r.get("id"), str)]
@@ -171,7 +171,7 @@ class OpenAIModel:
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise self._lost(f"no connection to {self._where}: {why}") from None
 
-    async def _get(self, url: str) -> Any:
+    async def get_json(self, url: str) -> Any:
         """The JSON at `url`, or None: what is only good to know is never worth an error."""
         try:
             async with (
@@ -193,7 +193,7 @@ class OpenAIModel:
     async def _find_context(self) -> int | None:
         """The context as /v1/models tells it (vLLM, SGLang, OpenRouter) or /props (llama.cpp)."""
         root = self.base_url.removesuffix("/v1")
-        rows, props = await asyncio.gather(self.served(), self._get(f"{root}/props"))
+        rows, props = await asyncio.gather(self.served(), self.get_json(f"{root}/props"))
         own = [r for r in rows if r["id"] == self.served_name] or (rows if len(rows) == 1 else [])
         settings = props.get("default_generation_settings") if isinstance(props, dict) else None
         found = [r.get(name) for r in own for name in ("max_model_len", "context_length")]

@@ -48,7 +48,7 @@ class MakeConfig:
     output: Path | None = None
     force: bool = False
     limit: int | None = None
-    base_url: str | None = None
+    base_url: str | tuple[str, ...] | None = None
     temperature: float | None = None
     max_tokens: int | None = None
     concurrency: int | None = None
