@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -107,14 +108,13 @@ def rows(path: Path) -> dict[str, tuple[Any, ...]]:
         return {id: (r.cell, r.finish, r.answer, r.rule, r.text_key) for id, r in store.rows.items()}
 
 
-def candidates_at(server: Server) -> set[str]:
-    """The prompts' parts that name a candidate, as asked at a server."""
-    found = set()
+def asked_at(server: Server, problems: Sequence[Problem]) -> Counter[str]:
+    """How many rollouts of each candidate's a server was asked for."""
+    found: Counter[str] = Counter()
     for body in server.stats.bodies:
         text = body["messages"][-1]["content"]
-        found |= {
-            p.id + c.id for p in several(6) for c in p.candidates if c.text in text and p.question in text
-        }
+        for p in problems:
+            found.update({p.id + c.id: body.get("n", 1) for c in p.candidates if c.text in text})
     return found
 
 
@@ -174,18 +174,42 @@ def test_scores_do_not_depend_on_how_many_servers_there_are(tmp_path: Path) -> N
 
 
 def test_a_candidate_keeps_to_one_server(tmp_path: Path) -> None:
-    problems = several(6)
+    """Each run is small enough to be in flight at once, so that nobody helps out."""
+    problems = [problem(f"p{i}", candidates=6) for i in range(4)]
 
     async def work() -> None:
         async with servers({}, {}) as two:
+            for one in problems:
+                urls = [server.url for server in two]
+                outcome, _ = await run(tmp_path / one.id, urls, problems=[one], rollouts=1)
+                assert outcome.stopped is None
+        here, there = (asked_at(server, problems) for server in two)
+        assert not here.keys() & there.keys()
+        assert len(here) + len(there) == 24
+        assert min(len(here), len(there)) >= 3
+
+    asyncio.run(work())
+
+
+def test_most_rollouts_stay_at_home_under_load(tmp_path: Path) -> None:
+    problems = several(8)
+
+    async def work() -> None:
+        async with servers(*[{"latency": 0.02, "refuses_n": True}] * 2) as two:
             outcome, _ = await run(
-                tmp_path / "run", [s.url for s in two], problems=problems, rollouts=2, concurrency=200
+                tmp_path / "run",
+                [s.url for s in two],
+                problems=problems,
+                rollouts=16,
+                concurrency=8,
+                probed=False,
             )
         assert outcome.stopped is None
-        here, there = map(candidates_at, two)
-        assert not here & there
-        assert len(here | there) == 18
-        assert min(len(here), len(there)) >= 3
+        here, there = (asked_at(server, problems) for server in two)
+        at_home = sum(max(here[id], there[id]) for id in here | there)
+        assert at_home > 0.7 * (here.total() + there.total())
+        # Both were kept busy: neither did less than a third.
+        assert min(here.total(), there.total()) * 3 > here.total() + there.total()
 
     asyncio.run(work())
 

@@ -57,70 +57,109 @@ def pull(
 @app.command(epilog="Example: porism models ping vllm/Qwen/Qwen3-8B --base-url http://127.0.0.1:8000/v1")
 def ping(
     model: Annotated[str, typer.Argument(help="provider/model-id, as in `porism rank --model`.")],
-    base_url: Annotated[str | None, typer.Option(help="Where it is served, with or without /v1.")] = None,
+    base_url: Annotated[
+        list[str] | None,
+        typer.Option(help="Where it is served, with or without /v1; given again: each in turn."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask a model one tiny question, and tell how it behaves.
+    """Ask a model a few tiny questions, and tell what serves it and how it behaves.
 
-    Shows how long it took, what it counts, and whether seeds and several answers a call are honored: a server
-    that returns the same answer again and again makes every rollout after the first worthless.
+    Shows what the server is, its context, how long it took, what it counts, and whether seeds, several answers a call
+    and log-probabilities are honored; and how to start it well for this work. A server that returns the same answer
+    again and again makes every rollout after the first worthless.
     """
     import asyncio
 
     from porism.models import open_model
 
-    found = asyncio.run(_trial(open_model(model, base_url=base_url)))
+    found = asyncio.run(_pings(open_model(model, base_url=base_url)))
     if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False, indent=2))
+        document = found[0] if len(found) == 1 else {"endpoints": found}
+        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+    else:
+        for each in found:
+            _show(each)
+    if any("error" in each for each in found):
+        raise typer.Exit(1)
+
+
+async def _pings(model: Model) -> list[dict[str, Any]]:
+    """One document a server. Where there are several, one that fails is told and does not hide the others."""
+    from porism.errors import ModelError
+    from porism.models.fleet import Fleet
+
+    async with model:
+        if not isinstance(model, Fleet):
+            return [await _one(model)]
+        found = []
+        for server in model.models:
+            try:
+                found.append(await _one(server))
+            except ModelError as error:
+                found.append({"model": server.name, "base_url": server.base_url, "error": str(error)})
+        return found
+
+
+async def _one(model: Model) -> dict[str, Any]:
+    import msgspec
+
+    from porism.models.ping import ping as ping_
+
+    found = await ping_(model)
+    first, server = found.completion, found.server
+    return {
+        "model": model.name,
+        "identity": model.identity,
+        "base_url": getattr(model, "base_url", None),
+        "server": None if server is None else msgspec.to_builtins(server),
+        "answer": " ".join((first.text or first.reasoning).split())[:200],
+        "finish_reason": first.finish_reason,
+        "seconds": round(found.seconds, 3),
+        "context": model.context or (server.context if server else None),
+        "concurrency": model.concurrency,
+        "max_n": model.max_n,
+        "usage": {
+            "prompt": found.usage.prompt,
+            "completion": found.usage.completion,
+            "prompt_again": found.again.prompt,
+            "cached_again": found.again.cached,
+            "counted": found.usage.counted,
+        },
+        "honors": msgspec.to_builtins(found.honors),
+        "warnings": found.warnings,
+        "advice": found.advice,
+    }
+
+
+def _show(found: dict[str, Any]) -> None:
+    from porism.progress import printable
+
+    if "error" in found:
+        typer.echo(f"{found['model']} at {found['base_url']} failed: {printable(found['error'], 500)}")
         return
-    usage = found["usage"]
+    usage, server = found["usage"], found["server"]
     counted = "as the server counts" if usage["counted"] else "our estimate: the server does not count"
-    typer.echo(f"{found['model']} answered in {found['seconds']:.2f} s: {found['answer']!r}")
+    answer = printable(found["answer"])
+    typer.echo(f"{found['model']} answered in {found['seconds']:.2f} s: {answer!r}")
     typer.echo(f"  identity      {found['identity']}")
     typer.echo(f"  at            {found['base_url'] or 'a process of ours'}")
+    if server is not None:
+        slots = f", {server['at_once']} requests at once" if server["at_once"] else ""
+        typer.echo(f"  server        {server['program']} {server['version'] or ''}".rstrip() + slots)
     typer.echo(f"  context       {found['context'] or 'unknown'} tokens")
     typer.echo(f"  a call        up to {found['max_n']} answers; up to {found['concurrency']} calls at once")
     typer.echo(f"  tokens        {usage['prompt']} + {usage['completion']} ({counted})")
-    typer.echo(f"  when repeated {usage['cached_again']} of {usage['prompt']} prompt tokens from its cache")
+    typer.echo(
+        f"  when repeated {usage['cached_again']} of {usage['prompt_again']} prompt tokens from its cache"
+    )
+    words = {True: "yes", False: "no", None: "unknown"}
+    told = ", ".join(f"{name.replace('_', ' ')} {words[value]}" for name, value in found["honors"].items())
+    typer.echo(f"  honors        {told}")
     for warning in found["warnings"]:
         typer.echo(f"  warning: {warning}")
-    if not found["warnings"]:
-        typer.echo("  seeds honored, answers drawn anew")
-
-
-async def _trial(model: Model) -> dict[str, Any]:
-    import time
-
-    from porism.types import Call, Message, Prompt, Sampling
-
-    async with model:
-        prompt = Prompt(
-            model.identity, (Message("user", "Say hello in one short sentence."),), Sampling(max_tokens=64)
-        )
-        start = time.perf_counter()
-        reply = await model.generate(Call(prompt, 0))
-        seconds = time.perf_counter() - start
-        again = await model.generate(Call(prompt, 1))
-        warnings = await model.probe()
-        first = reply.completions[0]
-        return {
-            "model": model.name,
-            "identity": model.identity,
-            "base_url": getattr(model, "base_url", None),
-            "answer": " ".join((first.text or first.reasoning).split())[:200],
-            "finish_reason": first.finish_reason,
-            "seconds": round(seconds, 3),
-            "context": model.context,
-            "concurrency": model.concurrency,
-            "max_n": model.max_n,
-            "usage": {
-                "prompt": reply.usage.prompt,
-                "completion": reply.usage.completion,
-                "cached_again": again.usage.cached,
-                "counted": reply.usage.counted,
-            },
-            "warnings": warnings,
-        }
+    for line in found["advice"]:
+        typer.echo(f"  advice: {line}")
 
 
 __all__ = ["app"]

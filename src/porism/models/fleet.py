@@ -49,9 +49,14 @@ class Fleet:
         return {_short(url): member for url, member in self._members.items()}
 
     @property
+    def models(self) -> list[OpenAIModel]:
+        """The model at each server, in the order given."""
+        return [member.model for member in self._members.values()]
+
+    @property
     def hosts(self) -> list[str]:
         """Where text leaves to; those on this machine left out."""
-        return list(dict.fromkeys(m.model.host for m in self._members.values() if m.model.host is not None))
+        return list(dict.fromkeys(model.host for model in self.models if model.host is not None))
 
     async def __aenter__(self) -> Fleet:
         async with AsyncExitStack() as stack:

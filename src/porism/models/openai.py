@@ -104,7 +104,7 @@ class OpenAIModel:
     async def probe(self) -> list[str]:
         from porism.models.probe import probe
 
-        return await probe(self)
+        return (await probe(self)).warnings
 
     async def served(self) -> list[dict[str, Any]]:
         """What /v1/models lists, each with its `id`; nothing where the server does not say."""

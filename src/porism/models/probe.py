@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from porism.errors import ModelError
 from porism.models.wire import MAX_N
 from porism.types import Call, Completion, Message, Prompt, Sampling
@@ -23,8 +25,16 @@ _WORDS = "List ten random, unrelated English nouns, separated by commas. Begin a
 _SAMPLING = Sampling(temperature=1.0, max_tokens=24)
 
 
-async def probe(model: OpenAIModel) -> list[str]:
-    """Warnings for the user, and model.max_n raised where the server gives several answers a call.
+class Trial(Struct, frozen=True):
+    """Warnings for the user; whether several answers a call, and the seed, are honored (None: not found out)."""
+
+    warnings: list[str]
+    n: bool | None = None
+    seed: bool | None = None
+
+
+async def probe(model: OpenAIModel) -> Trial:
+    """What the trial found, and model.max_n raised where the server gives several answers a call.
 
     Raises ModelError only when it is fatal.
     """
@@ -34,14 +44,18 @@ async def probe(model: OpenAIModel) -> list[str]:
     except ModelError as error:
         if error.fatal:
             raise
-        return [f"the trial of {model.name} failed, so seeds and n are unknown (asking one by one): {error}"]
+        return Trial(
+            [f"the trial of {model.name} failed, so seeds and n are unknown (asking one by one): {error}"]
+        )
     except TimeoutError:
-        return [f"{model.name} is slow (over {PATIENCE:g} s), so seeds and n are unknown (asking one by one)"]
+        return Trial(
+            [f"{model.name} is slow (over {PATIENCE:g} s), so seeds and n are unknown (asking one by one)"]
+        )
 
 
-async def _trial(model: OpenAIModel) -> list[str]:
+async def _trial(model: OpenAIModel) -> Trial:
     prompt = Prompt(model.identity, (Message("user", _WORDS),), _SAMPLING)
-    warnings = []
+    warnings, seed = [], True
     model.max_n = 2
     try:
         pair = await model.generate(Call(prompt, 0, 2))
@@ -57,19 +71,22 @@ async def _trial(model: OpenAIModel) -> list[str]:
     else:
         model.max_n = MAX_N
     if "no_seed" in model.quirks:
+        seed = False
         warnings.append("server refuses a seed: a repeated run gets other answers")
     elif _said(other.completions[0]) == _said(again.completions[0]) != "":
+        seed = False
         warnings.append("server returns identical rollouts: two seeds gave the same answer word for word")
     elif _said(again.completions[0]) != first:
         # Child 0 of a pair may draw otherwise than a single call: only two single calls can tell.
         third = await model.generate(Call(prompt, 0))
         if _said(third.completions[0]) != _said(again.completions[0]):
+            seed = False
             warnings.append("server ignores seed, or cannot repeat itself: a repeated run gets other answers")
-    return warnings
+    return Trial(warnings, model.max_n > 1, seed)
 
 
 def _said(completion: Completion) -> str:
     return completion.reasoning + completion.text
 
 
-__all__ = ["probe"]
+__all__ = ["Trial", "probe"]
