@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ Problems = Path | str | Problem | Sequence[Problem]
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What a run would ask: exact rollouts and requests, and an estimate of tokens.
+    """What a run would ask: exact rollouts and requests (at most, with an allocation), and an estimate of tokens.
 
     prompt_tokens counts every rollout's prompt in full; shared_tokens is the part of it that a server with a prefix
     cache computes once. completion_tokens is the most that the limit of an answer allows.
@@ -149,6 +149,7 @@ def make_method(config: RankConfig, solvers: tuple[str, ...]) -> Utility:
         solve_template=load_template(config.solve_template, "solve"),
         no_example=config.no_example,
         target_samples=config.target_samples,
+        allocation=config.sharing,
     )
 
 
@@ -204,7 +205,9 @@ def plan(problems: Problems, *, candidates: bool = True, **settings: Any) -> Pla
     config = resolve(settings)
     chosen, name, _ = read(problems, config.limit, candidates=candidates)
     path = run_folder(chosen, name, config)
-    method = make_method(config, config.models)
+    method = replace(
+        make_method(config, config.models), allocation=None
+    )  # an allocation asks no more than this
     asks = {
         (ask.work.prompt.key, ask.work.rollout): ask for problem in chosen for ask in method.plan(problem, [])
     }
@@ -214,7 +217,7 @@ def plan(problems: Problems, *, candidates: bool = True, **settings: Any) -> Pla
             # Models are named by what the user writes here and by their identity there: rename, then compare.
             known = (store.read_json("run.json") or {}).get("models", {})
             identities = tuple(known.get(spec, spec) for spec in config.models)
-            same = make_method(config, identities)
+            same = replace(method, solvers=identities)
             ids = {ask.work.id for problem in chosen for ask in same.plan(problem, [])}
             stored = sum((row := store.rows.get(id)) is not None and not row.again for id in ids)
     texts = {key: sum(len(m.content) for m in ask.work.prompt.messages) for (key, _), ask in asks.items()}

@@ -26,20 +26,23 @@ def score(run: Run, as_json: Json = False, allow_code: Code = False) -> None:
 
 def status(run: Run) -> None:
     """How far a run is: answered, missing, tokens, failed attempts."""
+    from dataclasses import replace
+
     from porism.run import stored_plan
     from porism.store import MISSING, Store
 
     with Store(run, write=False) as store:
         problems, method = stored_plan(store)
-        planned = {ask.work.id for problem in problems for ask in method.plan(problem, [])}
+        evenly = replace(method, allocation=None)  # an allocation asks no more than this
+        planned = {ask.work.id for problem in problems for ask in evenly.plan(problem, [])}
         missing = sum(row.finish == MISSING for row in store.rows.values())
         settings = store.read_json("run.json") or {}
         typer.echo(f"run        {run}")
         typer.echo(f"models     {', '.join(settings.get('models', {})) or 'unknown'}")
         typer.echo(f"answered   {len(store.rows) - missing} rollouts, {missing} missing")
-        typer.echo(
-            f"planned    {len(planned)} rollouts, {len(planned - store.rows.keys())} of them still to be asked"
-        )
+        owed = len(planned - store.rows.keys())
+        open_ = f"{owed} of them still to be asked" if method.allocation is None else "at most"
+        typer.echo(f"planned    {len(planned)} rollouts, {open_}")
         typer.echo(
             f"tokens     {store.usage.prompt:,} prompt ({store.usage.cached:,} from cache), "
             f"{store.usage.completion:,} completion, in {store.usage.requests:,} requests"
