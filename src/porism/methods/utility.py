@@ -87,7 +87,7 @@ class Utility:
         Round by round; inside a round candidate by candidate, and for each all solvers, neighbors and
         rollouts together. The rows without an example come last. With an allocation: the next round alone.
         """
-        if self.allocation is not None:
+        if self.allocation is not None and problem.candidates:
             return self._next_round(problem, seen, self.allocation)
         prompts = list(self._prompts(problem))
         have = {

@@ -27,6 +27,7 @@ _SHARES = np.array([[1.0, 1.0], [0.25, 1.0], [1.0, 0.25], [0.06, 1.0], [1.0, 0.0
 _TILTS = (_SIZES[:, None, None] * _SHARES).reshape(-1, 2)
 _LOG_WEIGHTS = np.log(np.tile([0.3, 0.25, 0.15, 0.2, 0.1], len(_SIZES)) / len(_SIZES))
 _HALVINGS = 18
+_AT_ONCE = 2_000  # pairs: their bets fit a processor's cache
 
 
 def above(upper: tuple[Any, Any], lower: tuple[Any, Any], gap: float, level: float) -> Bools:
@@ -45,8 +46,8 @@ def above(upper: tuple[Any, Any], lower: tuple[Any, Any], gap: float, level: flo
     maybe = np.flatnonzero(
         (ratio >= bound) & (n > 0) & (m > 0) & (s / np.maximum(n, 1) > z / np.maximum(m, 1) - gap)
     )
-    if maybe.size:
-        found[maybe] = _evidence(s[maybe], n[maybe], z[maybe], m[maybe], gap) >= bound
+    for part in np.array_split(maybe, -(-maybe.size // _AT_ONCE) or 1):
+        found[part] = _evidence(s[part], n[part], z[part], m[part], gap) >= bound
     return found.reshape(arrays[0].shape)
 
 
