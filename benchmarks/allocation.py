@@ -255,11 +255,9 @@ def scenarios(rng: np.random.Generator, runs: int, neighbors: int) -> Iterator[t
     yield "one hidden best: .4, rest .3", each(0.4, *[0.3] * 9)
     yield "best .36, rest .309 (just beyond epsilon)", each(0.36, *[0.309] * 9)
     yield "one at .051, rest 0 (just beyond epsilon)", each(0.051, *[0.0] * 9)
-    spread = each(0.6, 0.549, *[0.1] * 8)
-    spread[:, 0, :] = (
-        np.where(np.arange(neighbors) % 2, 0.95, 0.25) if neighbors % 2 == 0 else spread[:, 0, :]
-    )
-    yield "adversarial: a best one of uneven neighbors", spread
+    uneven = each(0.6, 0.549, *[0.1] * 8)
+    uneven[:, 0] += np.where(np.arange(neighbors) % 2, 0.35, -0.35) if neighbors % 2 == 0 else 0.0
+    yield "best .6 on uneven neighbors, next .549", uneven
 
 
 def claims(runs: int, policies: tuple[Policy, ...], *, rollouts: int = 64, seed: int = 99) -> None:

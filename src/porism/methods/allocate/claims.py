@@ -53,7 +53,7 @@ def find(allocation: Allocation, pools: Pools) -> Claims:
     error = 1 - allocation.confidence
     places = _Places(pools, (1 - EQUAL) * error / statements(allocation, size))
     ends = _Places(pools, EQUAL * error)
-    seen = (pools.rollouts.sum(axis=2) > 0).all(axis=1)
+    seen = (pools.rollouts.sum(axis=2) > 0).all(axis=1) & (size > 1)
     kind = np.zeros(number, dtype=np.int64)
     named, ahead = np.zeros((2, number, size), dtype=np.bool_)
     line = min(allocation.top, size) if allocation.goal == "top-k" else 1
@@ -93,7 +93,7 @@ class _Places:
     def above(self, pools: Bools, first: tuple[int, int], then: tuple[int, int], gap: float) -> Bools:
         """Of the `pools`, those where every place first[0] .. first[1] - 1 is above all of `then` minus gap."""
         at = np.flatnonzero(pools)
-        i, j = (grid.ravel() for grid in np.meshgrid(range(*first), range(*then), indexing="ij"))
+        i, j = (grid.ravel() for grid in np.meshgrid(np.arange(*first), np.arange(*then), indexing="ij"))
         i, j = i[i != j], j[i != j]
         known = above(
             (self._least[at[:, None], i], self._rollouts[at[:, None], i]),

@@ -56,13 +56,10 @@ def next_round(allocation: Allocation, pools: Pools, budget: int, rng: np.random
     spent = pools.depth.sum(axis=1)
     least = -(-allocation.batch // cells)
     if not spent.any():
-        each = max(FIRST, -(-least // candidates))
-        each = (
-            stages(candidates, budget)[0]
-            if allocation.policy == "halving"
-            else min(each, budget // candidates)
-        )
-        return np.full((number, candidates), max(1, each), dtype=np.int64)
+        each = max(1, min(max(FIRST, -(-least // candidates)), budget // candidates))
+        if allocation.policy == "halving":
+            each = stages(candidates, budget)[0]
+        return np.full((number, candidates), each, dtype=np.int64)
     if allocation.policy == "halving":
         return _halving(pools, budget, rng)
     size = np.maximum(least, np.ceil(GROWTH * spent).astype(np.int64))
@@ -71,7 +68,8 @@ def next_round(allocation: Allocation, pools: Pools, budget: int, rng: np.random
         return _deal(_leveling(pools.depth, size), size, rng)
     if allocation.goal == "ranking":
         return _deal(_doubtful(pools), size, rng)
-    return _deal((_toptwo if allocation.policy == "toptwo" else _lucb)(allocation, pools, rng), size, rng)
+    shares = _toptwo(allocation, pools, rng) if allocation.policy == "toptwo" else _lucb(allocation, pools)
+    return _deal(shares, size, rng)
 
 
 def stages(candidates: int, budget: int) -> list[int]:
@@ -84,7 +82,7 @@ def stages(candidates: int, budget: int) -> list[int]:
         sizes.append(-(-sizes[-1] // 2))
     depths, depth, left = list[int](), 0, budget
     for place, size in enumerate(sizes):
-        blocks = left // (len(sizes) - place) // size
+        blocks = max(left // (len(sizes) - place) // size, int(place == 0))
         depth, left = depth + blocks, left - blocks * size
         depths.append(depth)
     return depths
@@ -154,13 +152,13 @@ def _cost(pools: Pools, gap: float) -> Floats:
     return np.asarray(np.where(rate[j] >= rate[i] + gap, 0.0, cost))
 
 
-def _lucb(allocation: Allocation, pools: Pools, _: np.random.Generator) -> Floats:
+def _lucb(allocation: Allocation, pools: Pools) -> Floats:
     """Shares of the next round by KL bounds (Kaufmann and Kalyanakrishnan 2013), for all undecided at once.
 
     Half goes to candidates above the line, as far as the highest upper bound below it passes their lower bounds; half
     to candidates below it, as far as their upper bounds pass the lowest lower bound above it.
     """
-    mean, _spread = posterior(pools)
+    mean, _ = posterior(pools)
     low, high = confident(mean, pools.rollouts.sum(axis=2), PATIENCE)
     place = np.argsort(np.argsort(-mean, axis=1, kind="stable"), axis=1, kind="stable")
     inside = place < _line(allocation, mean.shape[1])
