@@ -308,7 +308,8 @@ class Method(Protocol):
         """The Asks of the next round, or of several rounds when none depends on another's outcome.
 
         Called again with what was seen until it returns nothing; `seen` holds completed rounds only.
-        Inside a round Asks are candidate-major, and every candidate is in every round.
+        Inside a round Asks are candidate-major. Every candidate is in every round, unless the method shares rollouts
+        out adaptively; those it asks still meet all neighbors equally often, and those it starved are flagged.
         """
         ...
 

@@ -1,15 +1,14 @@
 """What may be said for sure about a pool, at any time: claims that end a run, and one that only informs.
 
-All claims are made of statements about pairs, "a is above b - gap" with gap 0 or epsilon, each tested by
-`bounds.above` at the level 1 - confidence over `pairs`. A claim is false only if one of a few fixed statements is:
+All claims are made of statements about pairs, "a is above b - gap" with gap 0 or epsilon, tested by `bounds.above`. One
+of a few fixed statements has to be false before a claim is, and they share the error 1 - confidence:
 
-- a within epsilon of the best: that a is above (the true best) - epsilon; one statement for each a that is not.
-  "These neighbors cannot decide" contains that statement for the worst candidate.
+- "These neighbors cannot decide": that the worst is above the best - epsilon. This one alone may spend EQUAL of it.
+- a within epsilon of the best: that a is above the best - epsilon; one statement for each a that is not.
 - a set beats the rest: in the true order, ties broken anyhow, some member of the rest stands right before a member of
-  the set, or the two on either side of the set's edge tie; at most two statements for each of the K - 1 neighbors in
-  that order.
+  the set, or the two at the set's edge tie; at most two statements for each step of that order.
 
-So 3 (K - 1) statements cover the goal `best`, and all K (K - 1) of them any goal.
+So 3 (K - 1) statements cover the goal `best`, and one for each of the K (K - 1) pairs covers any goal.
 """
 
 from __future__ import annotations
@@ -25,9 +24,7 @@ from porism.methods.allocate.settings import Allocation, Claim, Kind
 from porism.methods.message import names
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
-
-
-EQUAL = 0.25  # the share of the error that "cannot decide" may spend
+EQUAL = 0.25
 
 
 class Claims(NamedTuple):
@@ -42,7 +39,7 @@ class Claims(NamedTuple):
 
 
 def statements(allocation: Allocation, candidates: int) -> int:
-    """Among how many statements about pairs the error of all claims is shared."""
+    """How many statements about pairs share what EQUAL leaves of the error."""
     every = max(1, candidates * (candidates - 1))
     return min(every, 3 * (candidates - 1)) if allocation.goal == "best" and candidates > 1 else every
 
@@ -150,7 +147,12 @@ def _message(
     elif ahead:
         return f"{beats} ({sure}); more is not certain yet."
     else:
-        return f"Not certain yet who is {within} of the highest utility: more rollouts would help."
+        asked = {
+            "best": f"who is {within} of the highest utility",
+            "top-k": f"who the top {allocation.top} are",
+            "ranking": "what the order is",
+        }
+        return f"Not certain yet {asked[allocation.goal]}: more rollouts would help."
     return f"{text[:-1]}; {beats}." if ahead and kind != "cannot decide" else text
 
 
