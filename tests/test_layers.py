@@ -16,10 +16,20 @@ ROOT = Path(__file__).resolve().parents[1] / "src"
 LAYERS: list[tuple[str, ...]] = [
     ("porism.types", "porism.errors"),
     (
+        "porism.neighbors.definition",
+        "porism.neighbors.draw",
+        "porism.neighbors.expand",
+        "porism.neighbors.expression",
+        "porism.neighbors.family",
+        "porism.neighbors.functions",
+        "porism.neighbors.rules",
+        "porism.neighbors.values",
         "porism.verify",
         "porism.methods",
         "porism.metrics",
         "porism.stats",
+        "porism.inference",
+        "porism.reference",
         "porism.data",
         "porism.config",
         "porism.prompts",
@@ -35,6 +45,7 @@ LAYERS: list[tuple[str, ...]] = [
         "porism.live",
         "porism.report",
         "porism.neighbors",
+        "porism.bench",
         "porism.stress",
         "porism.run",
         "porism.generate",
@@ -54,7 +65,15 @@ LAYERS: list[tuple[str, ...]] = [
         "porism",
     ),
 ]
-PURE = ("porism.types", "porism.errors", "porism.verify", "porism.methods", "porism.metrics", "porism.stats")
+PURE = (
+    "porism.types",
+    "porism.errors",
+    "porism.verify",
+    "porism.methods",
+    "porism.metrics",
+    "porism.stats",
+    "porism.inference",
+)
 IMPURE_IMPORTS = {
     *("asyncio", "aiohttp", "anyio", "socket", "ssl", "http", "urllib", "requests", "httpx"),
     *("subprocess", "multiprocessing", "threading", "concurrent", "signal"),

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from porism.errors import ConfigError
 from porism.prepare import refuse_code
-from porism.run import stored_plan
+from porism.run import stored_methods
 from porism.store import MISSING, Row, Store
 from porism.types import Ask, Cell, Gold, Verdict
 from porism.verify.custom import is_custom
@@ -136,13 +136,15 @@ async def again(store: Store, verifier: Verifier) -> Again:
 
 
 def _stored(store: Store, verifier: Verifier) -> Iterator[_Stored]:
-    problems, method = stored_plan(store)
+    problems, methods = stored_methods(store)
     refuse_code(problems, allow_code=verifier.allow_code)
+    told: set[tuple[str, Gold]] = set()  # methods may share a rollout
     for problem in problems:
         questions = {neighbor.id: neighbor.question for neighbor in problem.neighbors}
-        for ask in method.plan(problem, []):
+        for ask in (ask for method in methods for ask in method.plan(problem, [])):
             row = store.rows.get(ask.work.id)
-            if ask.gold is not None and row is not None:
+            if ask.gold is not None and row is not None and (row.id, ask.gold) not in told:
+                told.add((row.id, ask.gold))
                 yield _Stored(ask, ask.gold, row, questions.get(ask.cell.neighbor or "", problem.question))
 
 

@@ -22,7 +22,7 @@ from porism.errors import ConfigError, DataError
 from porism.methods.prompt import load_template
 from porism.methods.utility import Utility
 from porism.store import Store
-from porism.types import Model, Problem
+from porism.types import Generate, Model, Problem
 
 Problems = Path | str | Problem | Sequence[Problem]
 
@@ -62,11 +62,12 @@ def resolve(settings: dict[str, Any]) -> RankConfig:
 
 
 def read(
-    problems: Problems, limit: int | None, *, candidates: bool = True
+    problems: Problems, limit: int | None, *, candidates: bool = True, allow_code: bool = False
 ) -> tuple[list[Problem], str, list[str]]:
     """The problems to rank, the run's name, and warnings. DataError where one cannot be ranked.
 
-    candidates: whether a problem needs some; its neighbors alone can be looked at without.
+    Neighbors of a family are drawn here. candidates: whether a problem needs some; its neighbors alone can be looked
+    at without. allow_code: whether a family's answer rule may be code.
     """
     if isinstance(problems, str | Path):
         from porism.data import load
@@ -79,6 +80,11 @@ def read(
         chosen = [problems] if isinstance(problems, Problem) else list(problems)[:limit]
         warnings, where = _doubts(chosen), "the problems given"
         name = chosen[0].id if len(chosen) == 1 else "problems"
+    if any(problem.family is not None for problem in chosen):
+        from porism.neighbors.code import run_code
+        from porism.neighbors.expand import expanded
+
+        chosen = [expanded(problem, run=run_code if allow_code else None) for problem in chosen]
     faults = [] if chosen else [f"{where}: there is no problem here"]
     for problem in chosen:
         if not problem.neighbors:
@@ -147,6 +153,9 @@ def make_method(config: RankConfig, solvers: tuple[str, ...]) -> Utility:
         rollouts=config.rollouts,
         template=load_template(config.template, "utility-embedded" if config.embedded else "utility"),
         solve_template=load_template(config.solve_template, "solve"),
+        question_template=load_template(
+            None, "utility-question-embedded" if config.embedded else "utility-question"
+        ),
         no_example=config.no_example,
         target_samples=config.target_samples,
         allocation=config.sharing,
@@ -167,6 +176,7 @@ async def open_models(
         sum(len(m.content) for m in ask.work.prompt.messages)
         for problem in problems
         for ask in draft.plan(problem, [])
+        if isinstance(ask.work, Generate)
     )
     models = []
     for spec in config.models:
@@ -203,14 +213,12 @@ def plan(problems: Problems, *, candidates: bool = True, **settings: Any) -> Pla
     candidates: whether a problem needs some.
     """
     config = resolve(settings)
-    chosen, name, _ = read(problems, config.limit, candidates=candidates)
+    chosen, name, _ = read(problems, config.limit, candidates=candidates, allow_code=config.allow_code)
     path = run_folder(chosen, name, config)
-    method = replace(
-        make_method(config, config.models), allocation=None
-    )  # an allocation asks no more than this
-    asks = {
-        (ask.work.prompt.key, ask.work.rollout): ask for problem in chosen for ask in method.plan(problem, [])
-    }
+    method = make_method(config, config.models)
+    method = replace(method, allocation=None)  # an allocation asks no more than this
+    asks = [ask for problem in chosen for ask in method.plan(problem, [])]
+    works = {ask.work.id: ask.work for ask in asks if isinstance(ask.work, Generate)}
     stored = 0
     if path.is_dir():
         with Store(path, write=False) as store:
@@ -220,16 +228,16 @@ def plan(problems: Problems, *, candidates: bool = True, **settings: Any) -> Pla
             same = replace(method, solvers=identities)
             ids = {ask.work.id for problem in chosen for ask in same.plan(problem, [])}
             stored = sum((row := store.rows.get(id)) is not None and not row.again for id in ids)
-    texts = {key: sum(len(m.content) for m in ask.work.prompt.messages) for (key, _), ask in asks.items()}
-    prompts = sum(texts[key] for key, _ in asks) // 3
+    texts = {w.prompt.key: sum(len(m.content) for m in w.prompt.messages) for w in works.values()}
+    prompts = sum(texts[w.prompt.key] for w in works.values()) // 3
     once = sum(texts.values()) // 3
-    owed = len(asks) - stored
+    owed = len(works) - stored
     return Plan(
         run=str(path),
-        rollouts=len(asks),
+        rollouts=len(works),
         stored=stored,
         requests=owed,
-        prompt_tokens=prompts * owed // max(1, len(asks)),
-        shared_tokens=(prompts - once) * owed // max(1, len(asks)),
+        prompt_tokens=prompts * owed // max(1, len(works)),
+        shared_tokens=(prompts - once) * owed // max(1, len(works)),
         completion_tokens=owed * config.sampling.max_tokens,
     )

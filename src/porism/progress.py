@@ -105,8 +105,11 @@ class Tally:
     # The events of a run
 
     def started(self, total: int, stored: int) -> None:
-        """total: rollouts of the whole plan; stored: how many of them the run folder holds already."""
-        self.total, self.stored = total, stored
+        """total: rollouts of the whole plan; stored: how many of them the run folder holds already.
+
+        Called once for each stage of a job.
+        """
+        self.total, self.stored, self.landed_now = total, stored, 0
         self.begun = time.monotonic()
 
     def landed(self, rollouts: int, usage: Usage) -> None:

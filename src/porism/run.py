@@ -130,7 +130,7 @@ async def arank(
     watch: who looks on. confirm: asked with the differences when the run folder was made with other settings.
     """
     config = resolve(settings)
-    chosen, name, warnings = read(problems, config.limit)
+    chosen, name, warnings = read(problems, config.limit, allow_code=config.allow_code)
     return await run_problems(chosen, name, config, warnings=warnings, watch=watch, confirm=confirm)
 
 
@@ -211,6 +211,10 @@ def stored_plan(store: Store) -> tuple[list[Problem], Utility]:
     settings = store.read_json("run.json")
     if settings is None:
         raise ConfigError(f"{store.path}: no run.json here, so this is no run folder")
+    if "benchmark" in settings:
+        raise ConfigError(
+            f"{store.path}: this is a benchmark of several methods, and this command needs a run of `rank`"
+        )
     try:
         lines = (store.path / "problems.jsonl").read_bytes().splitlines()
         problems = [msgspec.json.decode(line, type=Problem) for line in lines]
@@ -220,6 +224,17 @@ def stored_plan(store: Store) -> tuple[list[Problem], Utility]:
             f"{store.path}: this run cannot be scored, its settings or problems are not whole ({error}); the "
             "command that made it writes them anew"
         ) from error
+
+
+def stored_methods(store: Store) -> tuple[list[Problem], list[Method]]:
+    """The problems and all methods of a run folder, of `rank` or of `run`. ConfigError where it does not say."""
+    from porism.bench.run import is_benchmark, stored
+
+    if is_benchmark(store.read_json("run.json")):
+        _, problems, methods = stored(store)
+        return problems, methods
+    problems, method = stored_plan(store)
+    return problems, [method]
 
 
 async def score(path: Path, *, allow_code: bool = False) -> Ranked:
@@ -315,4 +330,14 @@ def _rankings(
     return tuple(ranking_of(p, method, seen.get((p.id, method.name), [])) for p in problems)
 
 
-__all__ = ["RankWatch", "Ranked", "arank", "plan", "rank", "run_problems", "score"]
+__all__ = [
+    "RankWatch",
+    "Ranked",
+    "arank",
+    "plan",
+    "rank",
+    "run_problems",
+    "score",
+    "stored_methods",
+    "stored_plan",
+]

@@ -21,10 +21,10 @@ from porism.budget import Budget
 from porism.candidates import Added, extend
 from porism.config import RankConfig
 from porism.data import data_hash, load, write_problems
-from porism.data.rewrite import may_rewrite, rewrite
-from porism.data.write import WRITE, save
+from porism.data.rewrite import check_goal, rewrite
+from porism.data.write import save
 from porism.engine import Watch
-from porism.errors import ConfigError, InputError
+from porism.errors import ConfigError
 from porism.generate import Generated, Generator, Request
 from porism.methods.prompt import SOLVE_FIELDS, check_template, load_template, render
 from porism.prepare import Plan, resolve
@@ -125,7 +125,7 @@ async def asample(
     """
     config = configure(settings)
     problems = load(path).problems
-    _check_goal(path, goal, force)
+    check_goal(path, goal, force=force)
     folder = run_folder(path, problems, config)
     asked = requests(problems[: config.limit], config)
     budget = Budget(
@@ -202,17 +202,6 @@ def _keep(folder: Path, models: dict[str, str], problems: Sequence[Problem], *, 
 
 def _key(id: str, spec: str) -> str:
     return f"{id} by {spec}"
-
-
-def _check_goal(path: Path, goal: Path | None, force: bool) -> None:
-    if goal is None:
-        may_rewrite(path)
-    elif goal.suffix.lower() not in WRITE:
-        raise InputError(
-            f"{goal}: {goal.suffix or 'no ending'!r} is not written: use one of {', '.join(WRITE)}"
-        )
-    elif goal.exists() and not force:
-        raise InputError(f"{goal}: exists already; add --force to replace it (a copy is kept as .bak)")
 
 
 def _write(

@@ -26,7 +26,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from porism.errors import ConfigError, StoreError
-from porism.types import SCHEMA, Ask, Cell, Completion, Gold, Prompt, Usage, Verdict
+from porism.types import SCHEMA, Ask, Cell, Completion, Gold, Prompt, Token, Usage, Verdict
 
 MISSING = "missing"  # the finish of a rollout that was never answered
 
@@ -81,6 +81,7 @@ class _TextRow(Struct, frozen=True, omit_defaults=True):
     messages: Any = None
     sampling: Any = None
     model: str = ""
+    ending: tuple[Token, ...] = ()
 
 
 class Store:
@@ -150,7 +151,7 @@ class Store:
                 found = msgspec.json.decode(lines.readline(), type=_TextRow)
         except (OSError, msgspec.DecodeError) as error:
             raise StoreError(f"{file}: the text of rollout {row.id} cannot be read: {error}") from error
-        return Completion(rollout, found.text, row.finish, found.reasoning)
+        return Completion(rollout, found.text, row.finish, found.reasoning, found.ending)
 
     def verdict(self, answer: str, gold: Gold, version: str) -> Verdict | None:
         """The verdict stored for this answer under this version of the verifier; None where it was never decided.
@@ -276,7 +277,9 @@ class Store:
     def add(self, row: Row, completion: Completion | None = None) -> Row:
         """Store a rollout; an answered one with its text. Returns the row as stored."""
         if completion is not None:
-            text = _TextRow(id=row.id, text=completion.text, reasoning=completion.reasoning)
+            text = _TextRow(
+                id=row.id, text=completion.text, reasoning=completion.reasoning, ending=completion.ending
+            )
             row = replace(row, segment=self._segment, offset=self._append(self._text, text))
         self._append("index.jsonl", row)
         self.rows[row.id] = row

@@ -12,7 +12,7 @@ import sys
 import typer
 
 from porism import __version__
-from porism.cli import data, label, models, neighbors, power, rank, runs, sample, stress, verify
+from porism.cli import data, label, models, neighbors, power, rank, run, runs, sample, stress, verify
 from porism.cli.new import new
 from porism.errors import PorismError
 
@@ -27,6 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog=rank.EXAMPLE)(rank.rank)
+app.command(epilog=run.EXAMPLE)(run.run)
 app.command(epilog="Example: porism score runs/necklaces-1f2e3d4c5b6a --json")(runs.score)
 app.command(epilog="Example: porism status runs/necklaces-1f2e3d4c5b6a")(runs.status)
 app.command(epilog=stress.EXAMPLE)(stress.stress)

@@ -144,7 +144,7 @@ def rank(
     watch = choose()
     resume = f"porism: to go on: {shlex.join(['porism', *sys.argv[1:]])}"
     try:
-        result = asyncio.run(run.arank(file, watch=watch, confirm=_confirm, **settings))
+        result = asyncio.run(run.arank(file, watch=watch, confirm=confirm, **settings))
     except KeyboardInterrupt:  # before the first call or after the last: all that landed is stored
         typer.echo(f"porism: interrupted\n{resume}", err=True)
         raise typer.Exit(130) from None
@@ -156,7 +156,7 @@ def rank(
     raise typer.Exit(result.exit_code)
 
 
-def _confirm(differences: Sequence[str]) -> bool:
+def confirm(differences: Sequence[str]) -> bool:
     """Ask the person at the terminal; elsewhere the answer is no."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from porism.store import Store
 
 Run = Annotated[Path, typer.Argument(help="A run folder.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
@@ -20,7 +23,16 @@ def score(run: Run, as_json: Json = False, allow_code: Code = False) -> None:
 
     from porism import table
     from porism.run import score as score_run
+    from porism.store import Store
 
+    with Store(run, write=False) as store:
+        benchmark = _is_benchmark(store)
+    if benchmark:
+        from porism.bench import table as bench_table
+        from porism.bench.run import score as score_benchmark
+
+        bench_table.show(asyncio.run(score_benchmark(run)), as_json=as_json)
+        return
     table.show(asyncio.run(score_run(run, allow_code=allow_code)), as_json=as_json)
 
 
@@ -28,21 +40,26 @@ def status(run: Run) -> None:
     """How far a run is: answered, missing, tokens, failed attempts."""
     from dataclasses import replace
 
-    from porism.run import stored_plan
+    from porism.methods.utility import Utility
+    from porism.run import stored_methods
     from porism.store import MISSING, Store
+    from porism.types import Generate
 
     with Store(run, write=False) as store:
-        problems, method = stored_plan(store)
-        evenly = replace(method, allocation=None)  # an allocation asks no more than this
-        planned = {ask.work.id for problem in problems for ask in evenly.plan(problem, [])}
+        problems, methods = stored_methods(store)
+        adaptive = any(isinstance(m, Utility) and m.allocation is not None for m in methods)
+        # An allocation asks no more than rollouts shared out evenly.
+        most = [replace(m, allocation=None) if isinstance(m, Utility) else m for m in methods]
+        asks = [ask for m in most for problem in problems for ask in m.plan(problem, [])]
+        planned = {ask.work.id for ask in asks if isinstance(ask.work, Generate)}
         missing = sum(row.finish == MISSING for row in store.rows.values())
         settings = store.read_json("run.json") or {}
         typer.echo(f"run        {run}")
         typer.echo(f"models     {', '.join(settings.get('models', {})) or 'unknown'}")
         typer.echo(f"answered   {len(store.rows) - missing} rollouts, {missing} missing")
         owed = len(planned - store.rows.keys())
-        open_ = f"{owed} of them still to be asked" if method.allocation is None else "at most"
-        typer.echo(f"planned    {len(planned)} rollouts, {open_}")
+        still = "at most" if adaptive else f"{owed} of them still to be asked"
+        typer.echo(f"planned    {len(planned)} rollouts, {still}")
         typer.echo(
             f"tokens     {store.usage.prompt:,} prompt ({store.usage.cached:,} from cache), "
             f"{store.usage.completion:,} completion, in {store.usage.requests:,} requests"
@@ -53,3 +70,9 @@ def status(run: Run) -> None:
         for session in settings.get("sessions", []):
             end = session.get("ended", "not ended: running, or killed")
             typer.echo(f"session    {session['started']} .. {end}  {session.get('stopped') or ''}".rstrip())
+
+
+def _is_benchmark(store: Store) -> bool:
+    from porism.bench.run import is_benchmark
+
+    return is_benchmark(store.read_json("run.json"))

@@ -158,37 +158,56 @@ def _cost(usage: Usage, folder: Path) -> None:
 def _report(run: Path, *, as_json: bool) -> None:
     import asyncio
 
+    from porism.engine import replay
     from porism.errors import InputError
-    from porism.run import score, stored_plan
+    from porism.run import stored_methods
     from porism.store import Store
     from porism.stress.shifts import shifts
+    from porism.verify.pool import Verifier
 
-    with Store(run, write=False) as store:
-        problems, method = stored_plan(store)
-    ranked = asyncio.run(score(run))
-    values = {r.id: {place.candidate: place.utility for place in r.ranking} for r in ranked.problems}
-    found = shifts(problems, values)
+    async def scored() -> dict[str, list[Shift]]:
+        with Store(run, write=False) as store:
+            problems, methods = stored_methods(store)
+            async with Verifier() as checker:
+                seen = await replay(store, checker, problems, methods)
+        return {
+            method.name: shifts(
+                problems,
+                {
+                    p.id: {
+                        id: s.value for id, s in method.score(p, seen.get((p.id, method.name), [])).items()
+                    }
+                    for p in problems
+                },
+            )
+            for method in methods
+        }
+
+    found = {name: moved for name, moved in asyncio.run(scored()).items() if moved}
     if not found:
         raise InputError(
             f"{run}: no scored candidate here is a copy in another style; porism stress FILE makes them"
         )
-    _show(method.name, found, as_json=as_json)
+    _show(found, as_json=as_json)
 
 
-def _show(method: str, found: list[Shift], *, as_json: bool) -> None:
+def _show(found: dict[str, list[Shift]], *, as_json: bool) -> None:
     if as_json:
         import msgspec
 
-        document = {"methods": {method: found}}
+        document = {"methods": found}
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, title=method, title_justify="left")
-    for name in ("style", "copies", "score", "rank", "rank, size", "wrong above a right one"):
-        table.add_column(name, justify="left" if name == "style" else "right", no_wrap=True)
-    for shift in found:
+    from porism.progress import printable
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("method", "style", "copies", "score", "rank", "rank, size", "wrong above a right one"):
+        table.add_column(name, justify="left" if name in ("method", "style") else "right", no_wrap=True)
+    for method, shift in ((name, shift) for name, moved in found.items() for shift in moved):
         figures = (shift.score, shift.rank, shift.rank_size, shift.lifted)
         shown = (
             "-"
@@ -196,7 +215,8 @@ def _show(method: str, found: list[Shift], *, as_json: bool) -> None:
             else f"{m.value:+.2f}" + (f" ({m.ci95[0]:+.2f} .. {m.ci95[1]:+.2f})" if m.ci95 else "")
             for m in figures
         )
-        table.add_row(shift.style, str(shift.score.n), *shown)
+        cells = (printable(method, 40), printable(shift.style, 40), str(shift.score.n), *shown)
+        table.add_row(*map(Text, cells))
     Console(highlight=False, width=None if sys.stdout.isatty() else 140).print(table)
     typer.echo(
         "score, rank: copy minus original (a rank below 0 is a rise), means with 95 % intervals over problem groups; "

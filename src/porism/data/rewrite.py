@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from porism.data.write import as_dict, save, write_problems
+from porism.data.write import WRITE, as_dict, save, write_problems
 from porism.errors import InputError
 from porism.types import Candidate, Problem
 
@@ -21,6 +21,18 @@ def may_rewrite(path: Path) -> None:
         raise InputError(
             f"{path}: .csv is only read; make a file of it first: porism data convert {path} {goal}"
         )
+
+
+def check_goal(path: Path, goal: Path | None, *, force: bool) -> None:
+    """Raises InputError where what was read from `path` could not be written to `goal`, or back where that is None."""
+    if goal is None:
+        may_rewrite(path)
+    elif goal.suffix.lower() not in WRITE:
+        raise InputError(
+            f"{goal}: {goal.suffix or 'no ending'!r} is not written: use one of {', '.join(WRITE)}"
+        )
+    elif goal.exists() and not force:
+        raise InputError(f"{goal}: exists already; add --force to replace it (a copy is kept as .bak)")
 
 
 def rewrite(path: Path, problems: Sequence[Problem]) -> list[Path]:
@@ -77,4 +89,4 @@ def _candidate(folder: Path, candidate: Candidate) -> Path:
     return file
 
 
-__all__ = ["may_rewrite", "rewrite"]
+__all__ = ["check_goal", "may_rewrite", "rewrite"]
