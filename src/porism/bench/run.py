@@ -6,6 +6,7 @@ the methods with every setting resolved, so `porism score` needs neither the con
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -72,7 +73,9 @@ def read_problems(config: BenchConfig) -> tuple[list[Problem], list[str]]:
     chosen = [
         p for p in found if all((p.metadata or {}).get(key) == value for key, value in config.where.items())
     ]
-    chosen = chosen[: config.limit]
+    chosen = [
+        dataclasses.replace(p, neighbors=p.neighbors[: config.neighbors]) for p in chosen[: config.limit]
+    ]
     files = ", ".join(map(str, config.data))
     if not chosen:
         left = f": none of the {len(found)} has {config.where}" if config.where and found else ""
