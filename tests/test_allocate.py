@@ -468,6 +468,20 @@ def test_few_claims_are_false() -> None:
     assert all(seen[policy] > 100 for policy in policies)
 
 
+def test_few_claims_are_false_for_other_goals() -> None:
+    rng = np.random.default_rng(6)
+    for name, rates in BENCHMARK.scenarios(rng, 40, 4):
+        top = BENCHMARK.run(rates, Allocation(goal="top-k", top=2), 32, seed=6, claims=True)
+        assert top.false.mean() <= 0.05, name
+        order = BENCHMARK.run(rates, Allocation(goal="ranking", epsilon=0.2), 32, seed=6, claims=True)
+        assert order.false.mean() <= 0.05, name
+        places = np.argsort(-order.pools.utility, axis=1)
+        utility = np.take_along_axis(rates.mean(axis=2), places, 1)
+        best_later = np.maximum.accumulate(utility[:, ::-1], axis=1)[:, ::-1]
+        wrong = (best_later > utility + 0.2 + 1e-12).any(axis=1) & (order.kind == KINDS.index("ranking"))
+        assert wrong.mean() <= 0.05, name
+
+
 def test_the_study_would_see_a_false_claim() -> None:
     utility = np.array([[0.5, 0.4, 0.4]])
     first, second = np.array([[True, False, False]]), np.array([[False, True, False]])
