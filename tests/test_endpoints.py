@@ -364,11 +364,11 @@ def test_two_models_under_one_name_are_an_error() -> None:
 
 
 def test_a_server_that_comes_back_with_another_model_stays_away(tmp_path: Path) -> None:
-    problems, watch, url = several(3), Watcher(), closed_port()
+    problems, watch, url = several(4), Watcher(), closed_port()
 
     async def work() -> None:
         port = int(url.rpartition(":")[2])
-        async with AsyncExitStack() as stack, misbehaving(latency=0.03, refuses_n=True, root="a") as up:
+        async with AsyncExitStack() as stack, misbehaving(latency=0.05, refuses_n=True, root="a") as up:
 
             async def come() -> Server:
                 await until(lambda: watch.rollouts >= 30)
@@ -376,7 +376,7 @@ def test_a_server_that_comes_back_with_another_model_stays_away(tmp_path: Path) 
 
             task = asyncio.ensure_future(come())
             outcome, _ = await run(
-                tmp_path / "run", [up.url, url], problems=problems, rollouts=8, watch=watch, concurrency=8
+                tmp_path / "run", [up.url, url], problems=problems, rollouts=16, watch=watch, concurrency=8
             )
             assert outcome.stopped is None
             assert not outcome.missing
@@ -414,6 +414,27 @@ def test_one_address_is_one_server_and_the_same_twice_an_error() -> None:
     assert isinstance(open_model("vllm/m", base_url=["http://a:1/v1"]), OpenAIModel)
     with pytest.raises(ConfigError, match="twice"):
         open_model("vllm/m", base_url=("http://a:1", "http://a:1/v1/"))
+
+
+def test_the_file_of_a_benchmark_takes_a_list(tmp_path: Path) -> None:
+    from porism.bench.config import BenchConfig, read_config
+
+    file = tmp_path / "bench.toml"
+    file.write_text(
+        'data = "set.jsonl"\n[methods.vote]\n[models.a]\nmodel = "vllm/m"\n'
+        'base_url = ["http://a:1", "http://b:1"]\n[models.b]\nmodel = "vllm/n"\nbase_url = "http://c:1"\n'
+    )
+    config = read_config(file)
+    assert config.models["a"].base_url == ("http://a:1", "http://b:1")
+    assert config.models["b"].base_url == "http://c:1"
+    assert BenchConfig.model_validate(config.model_dump(mode="json")).models == config.models
+
+
+def test_python_takes_a_list() -> None:
+    from porism.prepare import resolve
+
+    assert resolve({"base_url": ["http://a:1", "http://b:1"]}).base_url == ("http://a:1", "http://b:1")
+    assert resolve({"base_url": "http://a:1"}).base_url == "http://a:1"
 
 
 def test_the_command_line_takes_several(tmp_path: Path) -> None:

@@ -334,7 +334,7 @@ class Method(Protocol):
 
         Called again with what was seen until it returns nothing; `seen` holds completed rounds only.
         Inside a round Asks are candidate-major, and every candidate is in every round but those that hang on what was
-        seen and have nothing to ask of some.
+        seen and have nothing to ask of some. Such a method flags candidates that it starved.
         """
         ...
 

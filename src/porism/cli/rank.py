@@ -88,6 +88,20 @@ def rank(
     allow_code: Annotated[
         bool, typer.Option("--allow-code", help="Import and call checkers that answer types name.")
     ] = False,
+    allocation: Annotated[
+        str | None,
+        typer.Option(
+            help="Share rollouts out: toptwo, lucb, halving; uniform stops early only. [evenly, all]"
+        ),
+    ] = None,
+    goal: Annotated[
+        str | None, typer.Option(help="Of the allocation: best, top-k or ranking. [best]")
+    ] = None,
+    top: Annotated[int | None, typer.Option(help="The k of top-k. [3]")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Differences in utility that do not matter. [0.05]")
+    ] = None,
+    confidence: Annotated[float | None, typer.Option(help="Of what the allocation claims. [0.95]")] = None,
 ) -> None:
     """Rank the candidates of each problem by their consequences. The same command resumes and extends a run."""
     import asyncio
@@ -120,6 +134,11 @@ def rank(
         "price": price_of(price),
         "accept_changes": accept_changes,
         "allow_code": allow_code,
+        "allocation": allocation,
+        "goal": goal,
+        "top": top,
+        "epsilon": epsilon,
+        "confidence": confidence,
         "models": tuple(model or [DEFAULT_MODEL]),
     }
     if dry_run:
