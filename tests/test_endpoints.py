@@ -334,6 +334,23 @@ def test_a_server_that_was_down_at_the_start_joins(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
+def test_faults_everywhere_lose_nothing_and_change_nothing(tmp_path: Path) -> None:
+    problems, faults = several(3), {"limited": 0.1, "error": 0.1, "cut": 0.1, "short": 0.1}
+
+    async def work() -> None:
+        async with servers(*({**faults, "seed": i} for i in range(3)), {}) as four:
+            outcome, method = await run(
+                tmp_path / "run", [s.url for s in four[:3]], problems=problems, rollouts=8
+            )
+            alone, _ = await run(tmp_path / "alone", four[3].url, problems=problems, rollouts=8)
+        assert outcome.stopped is None
+        assert not outcome.missing
+        assert all(sum(s.stats.faults.values()) > 5 for s in four[:3])
+        assert told(outcome, method, problems) == told(alone, method, problems)
+
+    asyncio.run(work())
+
+
 def test_where_no_server_answers_the_run_stops_and_names_them(tmp_path: Path) -> None:
     urls = [closed_port(), closed_port()]
     quick = RetryPolicy(first_wait=0.01, longest_wait=0.1, patience=0.5)
@@ -407,6 +424,12 @@ def test_every_host_is_announced() -> None:
     assert isinstance(model, Fleet)
     assert model.hosts == ["a.example:8000", "b.example:8000"]
     assert model.concurrency == 3 * 256
+
+
+def test_one_host_by_two_protocols_is_two_servers() -> None:
+    model = open_model("vllm/m", base_url=["http://a:1", "https://a:1"])
+    assert isinstance(model, Fleet)
+    assert list(model.servers) == ["http://a:1/v1", "https://a:1/v1"]
 
 
 def test_one_address_is_one_server_and_the_same_twice_an_error() -> None:

@@ -8,11 +8,14 @@ engine's affair (porism.router).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from porism.errors import ConfigError, ModelError
+from porism.models.probe import probe
+from porism.models.recognize import Server, recognize
 from porism.types import Call, Model, Reply
 
 if TYPE_CHECKING:
@@ -35,7 +38,10 @@ class Fleet:
     """
 
     def __init__(self, models: Sequence[OpenAIModel]) -> None:
-        self._members = {model.base_url: _Member(model, self) for model in models}
+        names = [model.base_url.partition("://")[2].removesuffix("/v1") for model in models]
+        if len(set(names)) < len(names):
+            names = [model.base_url for model in models]
+        self._members = {name: _Member(model, self) for name, model in zip(names, models, strict=True)}
         first = models[0]
         self.name, self.identity, self.chain = first.name, first.identity, first.chain
         self.concurrency = sum(model.concurrency for model in models)
@@ -46,7 +52,7 @@ class Fleet:
 
     @property
     def servers(self) -> Mapping[str, Model]:
-        return {_short(url): member for url, member in self._members.items()}
+        return dict(self._members)
 
     @property
     def models(self) -> list[OpenAIModel]:
@@ -59,14 +65,18 @@ class Fleet:
         return list(dict.fromkeys(model.host for model in self.models if model.host is not None))
 
     async def __aenter__(self) -> Fleet:
+        members = self._members.values()
         async with AsyncExitStack() as stack:
-            for member in self._members.values():
-                await stack.enter_async_context(member)
-            for member in self._members.values():
-                await member.look()
+            entered = (stack.enter_async_context(member) for member in members)
+            for fault in await asyncio.gather(*entered, return_exceptions=True):
+                if isinstance(fault, BaseException):
+                    raise fault
+            for member, found in zip(
+                members, await asyncio.gather(*(recognize(m.model) for m in members)), strict=True
+            ):
+                member.compare(found)
             self._stack = stack.pop_all()
-        known = [m.context for m in self._members.values() if m.context is not None]
-        self.context = min(known, default=None)
+        self.context = min((m.context for m in members if m.context is not None), default=None)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -77,28 +87,23 @@ class Fleet:
         return await next(iter(self._members.values())).generate(call)
 
     async def probe(self) -> list[str]:
-        """What the trial of each server found, with its address; a larger context of some goes unused, and is told."""
-        import asyncio
-
-        found = await asyncio.gather(*(member.probe() for member in self._members.values()))
-        warnings = [
-            f"{_short(url)}: {warning}"
-            for url, told in zip(self._members, found, strict=True)
-            for warning in told
-        ]
-        contexts = {_short(url): m.context for url, m in self._members.items() if m.context is not None}
+        """What the trial of each server found, with its address. One that does not answer may come later."""
+        members = self._members.items()
+        trials = await asyncio.gather(*(probe(member.model) for _, member in members))
+        answered = [member for (_, member), trial in zip(members, trials, strict=True) if trial.n is not None]
+        self.max_n = min((member.max_n for member in answered), default=1)
+        warnings = []
+        for (name, member), trial in zip(members, trials, strict=True):
+            warnings += [f"{name}: {warning}" for warning in trial.warnings]
+            if answered and member not in answered:
+                warnings.append(f"{name}: the others do its share until it answers")
+                member.max_n = (
+                    self.max_n
+                )  # what it does not honor then, the client finds out and does without
+        contexts = {name: member.context for name, member in members if member.context is not None}
         if len(set(contexts.values())) > 1:
-            told = ", ".join(f"{url} {context:,}" for url, context in contexts.items())
-            warnings.append(
-                f"the endpoints have different contexts ({told}): a prompt too long for one is missing there"
-            )
-        tried = [m for m in self._members.values() if m.seen]
-        self.max_n = min((m.max_n for m in tried), default=1)
-        for member in self._members.values():
-            if (
-                not member.seen
-            ):  # if it comes later: what it does not honor, the client finds out and does without
-                member.model.max_n = self.max_n
+            told = ", ".join(f"{name} {context:,}" for name, context in contexts.items())
+            warnings.append(f"different contexts ({told}): a prompt too long for one is missing there")
         return warnings
 
 
@@ -109,7 +114,6 @@ class _Member:
         self.model, self._fleet = model, fleet
         self.name, self.identity, self.chain = model.name, model.identity, model.chain
         self.concurrency = model.concurrency
-        self.seen = False  # it has answered
         self._tells = False  # what it serves
         self._doubted = True
 
@@ -140,29 +144,24 @@ class _Member:
         """Raises ModelError as the server's model does, and a fatal one where it serves another model by now."""
         if self._doubted:
             try:
-                await self.look()
+                self.compare(await recognize(self.model))
             except ConfigError as error:
                 raise ModelError(str(error), fatal=True, kind="other_model") from None
             if self._doubted and self._tells:
-                raise ModelError(
-                    f"{_short(self.model.base_url)} does not answer", retry="transient", kind="connection"
-                )
+                raise ModelError("it does not answer", retry="transient", kind="connection")
         try:
             reply = await self.model.generate(call)
         except ModelError as error:
             self._doubted = self._doubted or error.kind in _DOUBTFUL
             raise
-        self.seen, self._doubted = True, False
+        self._doubted = False
         return reply
 
     async def probe(self) -> list[str]:
         return await self.model.probe()
 
-    async def look(self) -> None:
-        """Ask the server what it serves. ConfigError where that is not what the others serve."""
-        from porism.models.recognize import recognize
-
-        found = await recognize(self.model)
+    def compare(self, found: Server) -> None:
+        """Take note of what the server says it serves. ConfigError where the others serve something else."""
         if not found.answers:
             return
         here = self.model.base_url
@@ -173,11 +172,7 @@ class _Member:
                     f"the endpoints serve different models as {self.identity!r}: {fact} is {known} at {where}, and "
                     f"{what} at {here}; give one run the endpoints of one model"
                 )
-        self.seen, self._tells, self._doubted = True, True, False
-
-
-def _short(url: str) -> str:
-    return url.partition("://")[2].removesuffix("/v1")
+        self._tells, self._doubted = True, False
 
 
 __all__ = ["Fleet"]
