@@ -117,7 +117,7 @@ class Store:
         for file in sorted((self.path / "verdicts").glob("*.jsonl")):
             for line in self._lines(file, _VerdictRow):
                 self._verdicts[line.answer, line.gold, line.version] = line.verdict
-        self.failures = sum(1 for _ in self._lines(self.path / "errors.jsonl", Failure))
+        self.failures = sum(1 for _ in self.failed())
         segments = [int(f.stem) for f in (self.path / "text").glob("*.jsonl") if f.stem.isdecimal()]
         self._segment = max(segments, default=0) + 1
 
@@ -145,6 +145,10 @@ class Store:
         except (OSError, msgspec.DecodeError) as error:
             raise StoreError(f"{file}: the text of rollout {row.id} cannot be read: {error}") from error
         return Completion(rollout, found.text, row.finish, found.reasoning)
+
+    def failed(self) -> Iterator[Failure]:
+        """Every failed attempt, in the order they happened."""
+        return self._lines(self.path / "errors.jsonl", Failure)
 
     def verdict(self, answer: str, gold: Gold, version: str) -> Verdict | None:
         """The verdict stored for this answer under this version of the verifier."""

@@ -14,6 +14,8 @@ import typer
 from porism import __version__
 from porism.cli import data, models, rank, runs
 from porism.cli.new import new
+from porism.cli.report import EXAMPLE as REPORT_EXAMPLE
+from porism.cli.report import report
 from porism.cli.verify import verify
 from porism.errors import PorismError
 
@@ -30,6 +32,7 @@ app = typer.Typer(
 app.command(epilog=rank.EXAMPLE)(rank.rank)
 app.command(epilog="Example: porism score runs/necklaces-1f2e3d4c5b6a --json")(runs.score)
 app.command(epilog="Example: porism status runs/necklaces-1f2e3d4c5b6a")(runs.status)
+app.command(epilog=REPORT_EXAMPLE)(report)
 app.command(epilog="Example: porism new my-problem")(new)
 app.command(epilog="Example: porism verify cases.jsonl --json")(verify)
 app.add_typer(data.app, name="data")

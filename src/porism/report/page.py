@@ -1,0 +1,250 @@
+"""The report as one HTML file that opens from disk, sends nothing anywhere, and can be read without JavaScript.
+
+A small run is plain HTML throughout. Of a large one the overview is plain, and each problem is packed (gzip, base64)
+and unpacked when it is opened, so that tens of thousands of texts neither swell the file nor slow its opening. The
+page's one style and one script are named by their hashes in its security policy; no other can ever run.
+"""
+
+from __future__ import annotations
+
+import gzip
+from base64 import b64encode
+from collections.abc import Collection
+from functools import lru_cache
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, structs
+
+from porism import __version__
+from porism.methods.message import CAVEAT
+from porism.methods.ranking import Ranking
+from porism.report import plots
+from porism.report.evidence import evidence, pairs
+from porism.report.facts import facts
+from porism.report.load import Folder, Page
+from porism.report.text import LONGEST, clean, inline, to_html
+from porism.types import Candidate
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+FULL = 10  # problems of a run that shows every pair of every problem
+INLINE = 2_000_000  # bytes of plain HTML of problems; the rest is packed
+PACKED = 45_000_000  # bytes of packed problems; the rest is left out, and said so
+SHORT = 6_000  # characters of a text in a run that is packed
+SIGNS = {"correct": "✓", "wrong": "✗", "no_answer": "∅", "undecided": "?", "missing": "…"}
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """A problem as the page holds it: plain (body), packed, or neither. state: words the filter goes by."""
+
+    page: Page
+    body: str | None
+    packed: str | None
+    state: str
+    first: str
+    decisive: str
+    rates: list[float | None]
+    spoken: str
+    warnings: int
+
+
+async def write_html(folder: Folder, file: Path, *, wanted: Collection[str] = ()) -> None:
+    """Write the report of an open run folder, in one step. wanted: ids of problems to show in full."""
+    entries: list[Entry] = []
+    room, packed_room = INLINE, PACKED
+    single = len(folder.problems) == 1
+    for number, problem in enumerate(folder.problems if folder.method else ()):
+        page = await folder.page(problem)
+        full = len(folder.problems) <= FULL or problem.id in wanted
+        body = _body(folder, page, number, level=3 if single else 4, full=full)
+        packed = None
+        if full or len(body) <= room:
+            room -= 0 if full else len(body)
+        else:
+            packed = b64encode(gzip.compress(body.encode(), 9, mtime=0)).decode()
+            if len(packed) > packed_room:
+                packed = None
+            else:
+                packed_room -= len(packed)
+            body = None
+        entries.append(_entry(page, body, packed))
+    context = facts(folder, [entry.page for entry in entries])
+    style, script = _asset("style.css"), _asset("script.js")
+    stream = (
+        _environment()
+        .get_template("page.html.j2")
+        .stream(
+            **context,
+            problems=entries,
+            single=single and bool(entries),
+            style=_markup(style),
+            script=_markup(script),
+            policy=_policy(style, script),
+        )
+    )
+    stream.enable_buffering(64)
+    temporary = file.with_name(f".{file.name}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as out:
+            out.writelines(stream)
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _body(folder: Folder, page: Page, number: int, *, level: int, full: bool) -> str:
+    most = LONGEST if full else SHORT
+    problem, ranking = page.problem, page.ranking
+    found = [evidence(folder, page, pair, most) for pair in pairs(page, every=full)]
+    rows = [*ranking.ranking, *([ranking.no_example] if ranking.no_example else [])]
+    return (
+        _environment()
+        .get_template("problem.html.j2")
+        .render(
+            page=page,
+            key=f"p{number}",
+            level=level,
+            most=most,
+            evidence=[e for e in found if e is not None],
+            heat_rows=rows,
+            candidates={c.id: c for c in problem.candidates},
+            position={c.id: i for i, c in enumerate(problem.candidates)},
+            labels={c.id: _markup(_label(c)) for c in problem.candidates},
+            solvers=len(folder.method.solvers) if folder.method else 0,
+        )
+    )
+
+
+def _entry(page: Page, body: str | None, packed: str | None) -> Entry:
+    ranking, top = page.ranking, page.ranking.ranking[0] if page.ranking.ranking else None
+    decided = [p for p in ranking.ranking if p.rank is not None]
+    state = "open" if not decided else "ahead" if len(ranking.leaders) == 1 and len(decided) > 1 else "tied"
+    warnings = len(ranking.warnings) + (page.answered + page.missing < page.planned)
+    rates = [top.by_neighbor[n.id].rate for n in ranking.neighbors] if top else []
+    return Entry(
+        page=structs.replace(page, rollouts={}),  # they are many, and in the body
+        body=body,
+        packed=packed,
+        state=f"{state} warned" if warnings else state,
+        first=_first(ranking),
+        decisive=_decisive(ranking),
+        rates=rates,
+        spoken=", ".join(f"{n.id} {_share(rate)}" for n, rate in zip(ranking.neighbors, rates, strict=False)),
+        warnings=warnings,
+    )
+
+
+def _first(ranking: Ranking) -> str:
+    if not ranking.leaders:
+        return "–"
+    shown = ", ".join(ranking.leaders[:3])
+    return shown if len(ranking.leaders) <= 3 else f"{shown} and {len(ranking.leaders) - 3} more"
+
+
+def _decisive(ranking: Ranking) -> str:
+    """The counts that set the first two apart, for the line of a problem that is folded."""
+    decided = [p for p in ranking.ranking if p.rank is not None]
+    if len(decided) < 2:
+        return ""
+    a, b = decided[:2]
+    rates = [(a.by_neighbor[n.id], b.by_neighbor[n.id], n.id) for n in ranking.neighbors]
+    both = [(x, y, n, x.rate - y.rate) for x, y, n in rates if x.rate is not None and y.rate is not None]
+    if not both:
+        return ""
+    x, y, name, _ = max(both, key=lambda each: each[3])
+    return (
+        f"{a.candidate} {x.counts.correct}/{x.counts.decided} against {b.candidate} "
+        f"{y.counts.correct}/{y.counts.decided} on {name}"
+    )
+
+
+def _label(candidate: Candidate) -> str:
+    """What the file says of a candidate, as small marks."""
+    marks = []
+    if candidate.correct is not None:
+        word = "right" if candidate.correct else "wrong"
+        marks.append(f'<span class="chip {word}">labelled {word}</span>')
+    if candidate.kind is not None and candidate.kind != "right":
+        marks.append(f'<span class="chip">{escape(candidate.kind)}</span>')
+    if candidate.human:
+        marks.append('<span class="chip">by a person</span>')
+    return "".join(f" {mark}" for mark in marks)
+
+
+def _policy(style: str, script: str) -> str:
+    def hashed(text: str) -> str:
+        return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+    return (
+        f"default-src 'none'; style-src {hashed(style)}; script-src {hashed(script)}; base-uri 'none'; "
+        "form-action 'none'"
+    )
+
+
+@lru_cache(maxsize=4)
+def _asset(name: str) -> str:
+    return files("porism").joinpath("report", "templates", name).read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined, pass_context
+
+    @pass_context
+    def text(context: Any, value: str) -> Any:
+        return _markup(to_html(value, context.get("most", LONGEST)))
+
+    env = Environment(autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(_asset))
+    env.filters |= {
+        "text": text,
+        "plain": lambda value, most=400: clean(str(value), most),
+        "value": lambda value, most=400: _markup(inline(value, most)),
+        "answer": answer,
+        "share": _share,
+        "signed": lambda value: "" if value is None else f"{value:+.2f}".replace("-", "−"),
+        "shade": plots.shade,
+        "sentence": lambda text: (
+            text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+        ),
+        "duration": duration,
+    }
+    env.globals |= {
+        "interval": lambda *numbers: _markup(plots.interval(*numbers)),
+        "strip": lambda rates: _markup(plots.strip(rates)),
+        "signs": SIGNS,
+        "caveat": CAVEAT,
+        "version": __version__,
+    }
+    return env
+
+
+def answer(ranking: Ranking) -> str:
+    """The ranking's message without its standing caveat, which the page prints once, smaller."""
+    return clean(ranking.message.removesuffix(CAVEAT).strip(), 1000)
+
+
+def duration(seconds: float | None) -> str:
+    """3 s, 4 min 5 s, 2 h 10 min; a question mark for what is not known."""
+    if seconds is None:
+        return "?"
+    minutes, s = divmod(round(seconds), 60)
+    hours, m = divmod(minutes, 60)
+    return f"{hours} h {m} min" if hours else f"{m} min {s} s" if m else f"{s} s"
+
+
+def _share(value: float | None) -> str:
+    return "?" if value is None else f"{value:.2f}"
+
+
+def _markup(text: str) -> Any:
+    from markupsafe import Markup
+
+    return Markup(text)  # noqa: S704  made here: escaped, or an asset of ours
+
+
+__all__ = ["answer", "duration", "write_html"]
