@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 FULL = 10  # problems of a run that shows every pair of every problem
-INLINE = 2_000_000  # bytes of plain HTML of problems; the rest is packed
+PLAIN = 2_000_000  # bytes of plain HTML of problems; the rest is packed
 PACKED = 45_000_000  # bytes of packed problems; the rest is left out, and said so
 SHORT = 6_000  # characters of a text in a run that is packed
 SIGNS = {"correct": "✓", "wrong": "✗", "no_answer": "∅", "undecided": "?", "missing": "…"}
@@ -53,18 +53,28 @@ class Entry(Struct, frozen=True, kw_only=True):
     warnings: int
 
 
-async def write_html(folder: Folder, file: Path, *, wanted: Collection[str] = ()) -> None:
-    """Write the report of an open run folder, in one step. wanted: ids of problems to show in full."""
+async def write_html(
+    folder: Folder,
+    file: Path,
+    *,
+    wanted: Collection[str] = (),
+    plain_room: int = PLAIN,
+    packed_room: int = PACKED,
+) -> None:
+    """Write the report of an open run folder, in one step.
+
+    wanted: ids of problems to show in full. plain_room, packed_room: bytes that problems may take in either form; in
+    a small run, and where they are wanted, they are plain whatever they take.
+    """
     entries: list[Entry] = []
-    room, packed_room = INLINE, PACKED
     single = len(folder.problems) == 1
     for number, problem in enumerate(folder.problems if folder.method else ()):
         page = await folder.page(problem)
         full = len(folder.problems) <= FULL or problem.id in wanted
         body = _body(folder, page, number, level=3 if single else 4, full=full)
         packed = None
-        if full or len(body) <= room:
-            room -= 0 if full else len(body)
+        if full or len(body) <= plain_room:
+            plain_room -= 0 if full else len(body)
         else:
             packed = b64encode(gzip.compress(body.encode(), 9, mtime=0)).decode()
             if len(packed) > packed_room:

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 LONGEST = 20_000  # characters of a text that a page shows
+LONGEST_BOX = 500  # characters of a boxed answer outside of any formula
 LONGEST_PLAIN = 30_000
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb]"
 )
 _OPEN = re.compile(
-    r"\\[\\$]|^(?:`{3,}|~{3,})|`+|\\\[|\\\(|\$\$|\$(?=\S)|\\begin\{([a-zA-Z]{1,20}\*?)\}", re.MULTILINE
+    r"\\[\\$]|^(?:`{3,}|~{3,})|`+|\\\[|\\\(|\$\$|\$(?=\S)|\\boxed\{|\\begin\{([a-zA-Z]{1,20}\*?)\}",
+    re.MULTILINE,
 )
 _MATHS_ENVIRONMENT = re.compile(
     "equation|align|gather|multline|alignat|flalign|eqnarray|aligned|gathered|cases|array|split|"
@@ -34,7 +36,11 @@ _MATHS_ENVIRONMENT = re.compile(
 )
 _HELD = re.compile("\ue000(\\d+)\ue001")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_BRACE = re.compile(r"\\.|[{}\n]")
 _MARKS = str.maketrans("", "", "\ue000\ue001")
+
+
+_PIECE = re.compile(r"<([a-z/]*)[^>]*>|[^<]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,21 @@ class Block:
     def numbers(self) -> list[str]:
         """The numbers written in the block, in order."""
         return _NUMBER.findall(self.source)
+
+    def marked(self, number: str) -> str:
+        """The block's HTML with the first place marked that has this number and no more."""
+        whole = re.compile(rf"(?<![\w.,]){re.escape(number)}(?!\w|[.,]\d)")
+        element, before = "", 0
+        for piece in _PIECE.finditer(self.html):
+            if piece[1] is not None:
+                element, before = piece[1], piece.start()
+            elif found := whole.search(piece[0]):
+                at, end = piece.start() + found.start(), piece.start() + found.end()
+                if element == "mn" and found[0] == piece[0]:
+                    return f'{self.html[:before]}<mn class="mark">{self.html[at:]}'
+                if not element.startswith("m"):
+                    return f"{self.html[:at]}<mark>{number}</mark>{self.html[end:]}"
+        return self.html
 
 
 def clean(text: str, most: int = LONGEST) -> str:
@@ -125,6 +146,9 @@ def _lift(text: str, held: list[tuple[str, bool]]) -> str:
 def _formula(text: str, opening: re.Match[str], absent: set[str]) -> tuple[int, str | None, bool]:
     """Where what opens here ends (-1: it opens nothing), the formula in it (None: code), whether a display."""
     mark, start = opening[0], opening.end()
+    if mark == r"\boxed{":  # many a model forgets the dollars
+        end = _closing_brace(text, start)
+        return end, None if end < 0 else mark + text[start:end], False
     if mark[0] in "`~":
         closing, display = mark, False
     elif opening[1]:
@@ -154,12 +178,26 @@ def _formula(text: str, opening: re.Match[str], absent: set[str]) -> tuple[int, 
     return end + len(closing), inner, display
 
 
+def _closing_brace(text: str, start: int) -> int:
+    """Where the group that opened before `start` is closed, on the same line and not far; else -1."""
+    level = 1
+    for brace in _BRACE.finditer(text, start, start + LONGEST_BOX):
+        level += {"{": 1, "}": -1}.get(brace[0], 0)
+        if brace[0] == "\n":
+            break
+        if level == 0:
+            return brace.end()
+    return -1
+
+
 @lru_cache(maxsize=1)
 def _markdown() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     md = MarkdownIt("commonmark", {"html": False, "maxNesting": 20, "typographer": False})
-    md.enable("table").disable(["link", "image", "autolink", "html_inline", "html_block", "reference"])
+    md.enable("table").disable(
+        ["link", "image", "autolink", "html_inline", "html_block", "reference", "entity"]
+    )
     # A heading of a text is no heading of the page, and the page allows no inline style.
     fixed = {
         "heading_open": '<p class="heading">',
