@@ -108,7 +108,7 @@ class Folder:
         observations = seen.get((problem.id, self.method.name), [])
         asks = self.method.plan(problem, [])
         rows = {ask.work.id: self.store.rows.get(ask.work.id) for ask in asks}
-        ids = {
+        ids: dict[tuple[str | None, str | None, str, int], str] = {
             (a.cell.candidate, a.cell.neighbor, a.cell.solver, a.work.rollout): a.work.id
             for a in asks
             if a.cell.neighbor is not None

@@ -72,17 +72,14 @@ async def write_html(
         page = await folder.page(problem)
         full = len(folder.problems) <= FULL or problem.id in wanted
         body = _body(folder, page, number, level=3 if single else 4, full=full)
-        packed = None
         if full or len(body) <= plain_room:
             plain_room -= 0 if full else len(body)
-        else:
-            packed = b64encode(gzip.compress(body.encode(), 9, mtime=0)).decode()
-            if len(packed) > packed_room:
-                packed = None
-            else:
-                packed_room -= len(packed)
-            body = None
-        entries.append(_entry(page, body, packed))
+            entries.append(_entry(page, body, None))
+            continue
+        packed = b64encode(gzip.compress(body.encode(), 9, mtime=0)).decode()
+        fits = len(packed) <= packed_room
+        packed_room -= len(packed) if fits else 0
+        entries.append(_entry(page, None, packed if fits else None))
     context = facts(folder, [entry.page for entry in entries])
     style, script = _asset("style.css"), _asset("script.js")
     stream = (
