@@ -36,11 +36,12 @@ check: .venv/.dev
 # Minutes. The studies behind docs/embedded-model.md take hours: python benchmarks/embedded_models.py.
 bench: .venv/.dev
 	$(BIN)/python benchmarks/coverage.py
+	$(BIN)/python benchmarks/intervals.py
 	$(BIN)/python benchmarks/embedded.py
 
 # Resolve the dependencies anew. The locks hold names, versions and hashes, never an address.
 lock: .venv/.uv
-	$(LOCK) --upgrade pyproject.toml --extra local --extra report --group build --group dev -o requirements/dev.lock
+	$(LOCK) --upgrade pyproject.toml --extra local --extra learn --extra report --group build --group dev -o requirements/dev.lock
 	$(LOCK) -c requirements/dev.lock pyproject.toml --extra local --group build -o requirements/local.lock
 	$(LOCK) -c requirements/dev.lock pyproject.toml --group build -o requirements/base.lock
 	$(LOCK) --upgrade --group installer -o requirements/installer.lock

@@ -16,7 +16,8 @@ from pathlib import Path
 from statistics import median
 
 from porism import read_problems
-from porism.engine import Engine, bundle
+from porism.engine import Engine
+from porism.lane import bundle
 from porism.methods.utility import Utility
 from porism.models.local import LocalModel
 from porism.progress import SilentWatch

@@ -15,6 +15,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -62,12 +64,17 @@ class Faults:
     context_chars: int = 0  # longer prompts get a 400
     max_model_len: int = 0  # told at /v1/models
     capacity: int = 0  # 429 above so many in flight
+    ends: str = ""  # the last line of every answer
     latency: float = 0.0  # seconds
+    batch_error: float = 0.0  # by how much each other request in flight changes a reward
     rate_right: float = 0.8
     rate_wrong: float = 0.1
     tokens: int = 20
     truncate: float = 0.0
     seed: int = 0
+    says: str = ""  # the text of every answer
+    # A JSON file of [text in the prompt, replies in turn]; the first that fits answers.
+    script: str = ""
 
 
 _DRAWN = (
@@ -121,6 +128,8 @@ class Server:
         self.url = ""
         self._keep = keep_bodies
         self._tries: Counter[str] = Counter()
+        self._script = json.loads(Path(faults.script).read_text()) if faults.script else []
+        self._told: Counter[str] = Counter()
         self._spec = FakeSpec(
             rate_right=faults.rate_right,
             rate_wrong=faults.rate_wrong,
@@ -134,6 +143,8 @@ class Server:
         app.router.add_get("/props", self._props)
         app.router.add_get("/v1/models", self._models)
         app.router.add_post("/v1/chat/completions", self._chat)
+        for shape in ("pooling", "classify", "score"):
+            app.router.add_post(f"/{shape}", self._reward)
         return app
 
     async def _stats(self, _: web.Request) -> web.Response:
@@ -167,6 +178,35 @@ class Server:
             return self._refused(request, body) or await self._served(request, body)
         finally:
             stats.in_flight -= 1
+
+    async def _reward(self, request: web.Request) -> web.Response:
+        """A reward as vLLM gives it: high for a text that helps, and the longer the lower."""
+        body: dict[str, Any] = await request.json()
+        shape = request.path.strip("/")
+        self.stats.requests += 1
+        self.stats.in_flight += 1
+        self.stats.most_in_flight = max(self.stats.most_in_flight, self.stats.in_flight)
+        if self._keep:
+            self.stats.bodies.append(body)
+        try:
+            texts = [m["content"] for m in body.get("messages", ())] or [body["text_1"], body["text_2"]]
+            refused = self._refused(request, body | {"messages": [{"content": t} for t in texts]})
+            if refused is not None:
+                return refused
+            await asyncio.sleep(self.faults.latency)
+            value = ("[[helps]]" in texts[1]) * 30 - len(texts[1]) / 1000
+            value += self.faults.batch_error * (self.stats.in_flight - 1)
+            rows: dict[str, dict[str, Any]] = {
+                "pooling": {"object": "pooling", "data": [[0.0], [value]]},
+                "classify": {"label": "LABEL_0", "probs": [value], "num_classes": 1},
+                "score": {"object": "score", "score": value},
+            }
+            usage = {"prompt_tokens": sum(map(len, texts)) // 4, "completion_tokens": 0}
+            return web.json_response(
+                {"object": "list", "data": [{"index": 0, **rows[shape]}], "usage": usage}
+            )
+        finally:
+            self.stats.in_flight -= 1
 
     def _refused(self, request: web.Request, body: dict[str, Any]) -> web.Response | None:
         faults, given = self.faults, request.headers.get("Authorization", "")
@@ -272,13 +312,35 @@ class Server:
         elif self.faults.ignores_seed:
             luck = (self.stats.requests, i)
         said, reason = solve(text, self._spec, draw("answer", text, body["temperature"], *luck))
+        if replies := next((replies for mark, replies in self._script if mark in text), None):
+            said, reason = replies[self._told[text] % len(replies)], "stop"
+            self._told[text] += 1
+        said += f"\n{self.faults.ends}" if self.faults.ends else ""
         words, most = said.split(" "), body.get("max_tokens") or body["max_completion_tokens"]
         if len(words) > most:
             said, reason = " ".join(words[:most]), "length"
+        if self.faults.says:
+            said, reason = self.faults.says, "stop"
         message = {"role": "assistant", "content": None if fault == "null" else said}
         if self.faults.reasoning:
             message["reasoning_content"] = "thinking"
-        return {"index": i, "message": message, "finish_reason": reason}
+        choice = {"index": i, "message": message, "finish_reason": reason}
+        return (
+            choice | {"logprobs": _logprobs(said, body["top_logprobs"])} if body.get("logprobs") else choice
+        )
+
+
+def _logprobs(text: str, top: int) -> dict[str, Any]:
+    """Words as tokens; a number or a decision has the next number, or the other decision, at a quarter beside it."""
+    other = {"accept": "reject", "reject": "accept", "yes": "no", "no": "yes"}
+    content = []
+    for token in re.findall(r"\s*(?:\w+|[^\w\s])", text):
+        word = token.strip()
+        beside = str(int(word) - 1) if word.isdecimal() and word != "0" else other.get(word, "else")
+        likely = [(token, 0.7), (token[: -len(word)] + beside, 0.25), ("\ufffd", 0.05)][:top]
+        tokens = [{"token": t, "logprob": math.log(p), "bytes": None} for t, p in likely]
+        content.append({**tokens[0], "top_logprobs": tokens})
+    return {"content": content}
 
 
 def _refusal(status: int, text: str, *, headers: dict[str, str] | None = None, **more: str) -> web.Response:

@@ -155,12 +155,22 @@ def test_a_fault_is_one_line(name: str, data: str | bytes, message: str) -> None
             row(neighbors=[GOOD["neighbors"][0], {"id": "m", "question": "r", "answer": "2"}]),
             "a.jsonl:1: neighbors[1].question: the same question as neighbor 'n'",
         ),
+        (
+            row(neighbors=[{**GOOD["neighbors"][0], "answer_type": "integr"}]),
+            "a.jsonl:1: neighbors[0].answer_type: 'integr' is not known, and auto is used; did you mean 'integer'?",
+        ),
     ],
 )
 def test_a_doubt_is_a_warning(text: str, message: str) -> None:
     report = load(put("a.jsonl", text))
     assert len(report.problems) == 1
     assert [str(finding)[: len(message)] for finding in report.warnings] == [message]
+
+
+@pytest.mark.parametrize("kind", ["decimal:0.01", "python:my.checker:same", "auto", "set"])
+def test_a_known_answer_type_is_no_doubt(kind: str) -> None:
+    text = row(neighbors=[{**GOOD["neighbors"][0], "answer_type": kind}])
+    assert load(str(put("a.jsonl", text))).findings == ()
 
 
 def test_all_faults_at_once_and_the_good_rows() -> None:

@@ -21,7 +21,7 @@ from porism.errors import ConfigError, ModelError
 from porism.models import open_model, openai, wire
 from porism.models.endpoint import is_loopback, normal_url, proxy, resolve
 from porism.models.openai import OpenAIModel
-from porism.types import Call, Message, Prompt, Reply, Sampling, Usage
+from porism.types import Call, Completion, Message, Prompt, Reply, Sampling, Token, Usage
 from server import Server, closed_port, misbehaving, serving
 
 SECRET = "sk-very-secret-000111222"
@@ -177,6 +177,29 @@ def test_content_of_other_shapes(message: dict[str, Any], text: str, reasoning: 
 
 
 # Peculiar servers
+
+
+TOP = [{"token": "7", "logprob": -0.1}, {"token": "8", "logprob": -3}]
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "ending"),
+    [
+        (None, ()),
+        ({"content": [{"token": "7", "top_logprobs": TOP}]}, (Token("7", {"7": -0.1, "8": -3.0}),)),
+        ({"content": [{"token": "a", "top_logprobs": []}] * 99}, (Token("a", {}),) * wire.ENDING),
+        ({"content": None}, ()),
+        ({"content": [{"token": "7"}]}, ()),
+        ({"content": [{"token": "7", "top_logprobs": [{"token": "7", "logprob": None}]}]}, ()),
+        ({"content": "7"}, ()),
+        ({"tokens": ["7"], "token_logprobs": [-0.1]}, ()),
+        ([0.1], ()),
+    ],
+)
+def test_log_probabilities_of_other_shapes_cost_no_answer(logprobs: Any, ending: tuple[Token, ...]) -> None:
+    choice = {"index": 0, "message": {"content": "7"}, "finish_reason": "stop", "logprobs": logprobs}
+    reply = wire.parse(json.dumps({"choices": [choice]}).encode(), Call(PROMPT, 0))
+    assert reply.completions == (Completion(0, "7", ending=ending),)
 
 
 def test_a_server_that_wants_another_name_for_max_tokens_is_remembered() -> None:

@@ -342,3 +342,22 @@ def test_errors_of_the_python_function() -> None:
         porism.rank([problem()], rollout=3)
     with pytest.raises(DataError, match="no candidates"):
         porism.rank([problem(candidates=0)], model=FAKE)
+
+
+def test_a_checker_of_the_users_own_runs_only_where_code_is_allowed(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def same(answer, gold):\n    return answer.strip() == gold\n")
+    p = problem()
+    own = tuple(dataclasses.replace(n, answer_type="python:mine:same") for n in p.neighbors)
+    write_problems([dataclasses.replace(p, neighbors=own)], tmp_path / "p.yaml")
+    refused = run("rank", "p.yaml", "-m", FAKE, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "--allow-code" in refused.stderr
+    allowed = run("rank", "p.yaml", "-m", FAKE, "--allow-code", "--json", cwd=tmp_path)
+    assert allowed.returncode == 0, allowed.stderr
+    document = json.loads(allowed.stdout)
+    first = document["problems"][0]["ranking"][0]
+    assert first["candidate"] == "a"
+    assert first["utility"] > 0.5
+    assert run("score", document["run"], cwd=tmp_path).returncode == 2
+    again = run("score", document["run"], "--allow-code", "--json", cwd=tmp_path)
+    assert json.loads(again.stdout)["problems"] == document["problems"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from porism.errors import StoreError
+from porism.errors import ConfigError, StoreError
 from porism.store import MISSING, Failure, Row, Store
 from porism.types import Cell, Completion, Gold, Message, Prompt, Sampling, Usage, Verdict
 
@@ -40,7 +40,9 @@ def test_everything_is_found_again(tmp_path: Path) -> None:
         found = store.completion(store.rows[f"k-{i}"], i)
         assert (found.text, found.reasoning) == (f"text {i} \N{SNOWMAN}\n", f"because {i}")
     assert store.verdict("7", GOLD, "1") == Verdict("correct", "equal")
-    assert store.verdict("7", GOLD, "2") is None
+    with pytest.raises(ConfigError, match=r"version 1 .* version 2.*verify --run .*run --again"):
+        store.verdict("7", GOLD, "2")
+    assert store.verdict("8", GOLD, "2") is None
     assert store.verdict("7", Gold("7", "integer"), "1") is None
 
 

@@ -18,6 +18,7 @@ from porism.types import (
     Cell,
     Completion,
     Counts,
+    Generate,
     Neighbor,
     Observation,
     Problem,
@@ -85,6 +86,7 @@ def test_what_is_asked() -> None:
     expected = {(c, n): 8 for c in ("a", "b", None) for n in ("n0", "n1")} | {(None, None): 4}
     assert rows == expected
     for ask in asks:
+        assert isinstance(ask.work, Generate)
         (message,) = ask.work.prompt.messages
         assert message.role == "user"
         text, cell = message.content, ask.cell
@@ -106,6 +108,7 @@ def test_rollouts_share_one_prompt_and_neighbors_one_prefix() -> None:
     asks = make().plan(problem(), [])
     by_cell: dict[tuple[str | None, str | None], set[int]] = {}
     for ask in asks:
+        assert isinstance(ask.work, Generate)
         by_cell.setdefault((ask.cell.candidate, ask.cell.neighbor), set()).add(id(ask.work.prompt))
     assert all(len(prompts) == 1 for prompts in by_cell.values())
     prefixes = {c: {a.prefix for a in asks if a.cell.candidate == c} for c in ("a", "b")}

@@ -38,7 +38,8 @@ class RankConfig:
     models: one or several solvers. temperature .. max_tokens: sampling, by default SERVED, or EMBEDDED where every
     model is an embedded one; see `sampling`. template, solve_template: files
     that replace our prompts. price: dollars per million prompt and completion tokens. accept_changes: go on in
-    a run folder although models, prompts or sampling differ from what it was made with.
+    a run folder although models, prompts or sampling differ from what it was made with. allow_code: answer types may
+    name checkers of the user's own, which are then imported and called.
     """
 
     models: tuple[str, ...] = (DEFAULT_MODEL,)
@@ -61,6 +62,7 @@ class RankConfig:
     max_cost: float | None = None
     price: tuple[float, float] | None = None
     accept_changes: bool = False
+    allow_code: bool = False
 
     def __post_init__(self) -> None:
         """Raises ConfigError for values no run can have, before anything is opened."""
@@ -78,12 +80,12 @@ class RankConfig:
         }
         for name, low in least.items():
             value = getattr(self, name)
-            if value is not None and not low <= value < inf:
-                raise ConfigError(f"{name} is {value}: it must be a number of at least {low}")
+            if value is not None and not (isinstance(value, int | float) and low <= value < inf):
+                raise ConfigError(f"{name} is {value!r}: it must be a number of at least {low}")
         for name in ("top_p", "min_p"):
             value = getattr(self, name)
-            if value is not None and not 0 <= value <= 1:
-                raise ConfigError(f"{name} is {value}: it lies between 0 and 1")
+            if value is not None and not (isinstance(value, int | float) and 0 <= value <= 1):
+                raise ConfigError(f"{name} is {value!r}: it lies between 0 and 1")
         if not self.models:
             raise ConfigError("no model: name one as provider/model-id")
         if len(set(self.models)) < len(self.models):

@@ -22,12 +22,13 @@ from typing import Protocol
 
 from porism.budget import Budget
 from porism.errors import BudgetReached, ConfigError, Interrupted, ModelError, PorismError
-from porism.lane import Lane, Pending, RetryPolicy
+from porism.lane import Lane, Pending, RetryPolicy, bundle
 from porism.store import MISSING, Failure, Row, Store
 from porism.types import (
     Ask,
-    Call,
+    Compare,
     Completion,
+    Generate,
     Gold,
     Method,
     Model,
@@ -163,7 +164,8 @@ class Engine:
         ids: set[str] = set()
         for problem in problems:
             for method in methods:
-                ids.update(ask.work.id for ask in method.plan(problem, []))
+                asks = method.plan(problem, [])
+                ids.update(ask.work.id for ask in asks if isinstance(ask.work, Generate))
         return len(ids), sum(self._settled(id) for id in ids)
 
     def _settled(self, id: str) -> bool:
@@ -207,10 +209,10 @@ class Engine:
     def _submit(self, asks: Sequence[Ask]) -> None:
         """Queue what the store does not hold, neighboring rollouts of a prompt bundled into calls."""
         loop = asyncio.get_running_loop()
-        owed: list[Ask] = []
+        owed: list[tuple[Ask, Generate]] = []
         for ask in asks:
             id = ask.work.id
-            if id in self._work:
+            if not isinstance(ask.work, Generate) or id in self._work:
                 continue
             self._work[id] = future = loop.create_future()
             if self._settled(id):
@@ -219,41 +221,46 @@ class Engine:
                 self._count_missing(ask, row)
             else:
                 self._asks[id] = ask
-                owed.append(ask)
+                owed.append((ask, ask.work))
         lanes = set()
         for (identity, _, round), members in groupby(
-            owed, key=lambda a: (a.work.prompt.model, a.work.prompt.key, a.cell.round)
+            owed, key=lambda one: (one[1].prompt.model, one[1].prompt.key, one[0].cell.round)
         ):
             if not self._lanes:
                 break
             if (lane := self._lanes.get(identity)) is None:
                 raise ConfigError(f"no model here is the solver {identity!r}")
             lanes.add(identity)
-            for call, prefix in bundle(list(members), lane.model.max_n):
+            for call, prefix in bundle([ask for ask, _ in members], lane.model.max_n):
                 lane.submit(call, prefix, round)
         for identity in lanes:
             self._lanes[identity].pump()
 
     async def _observe(self, method: Method, ask: Ask) -> Observation:
+        if isinstance(ask.work, Compare):
+            given = ask.work.answer
+            return method.read(ask, Result(None, given, await self._verify(given, "given", ask.gold)))
         row = await self._work[ask.work.id]
         if row.finish == MISSING:
             return method.read(ask, Result(None, None, Verdict("missing", row.rule)))
-        verdict = await self._verify(row, ask.gold) if ask.gold is not None else None
+        verdict = await self._verify(row.answer, row.rule, ask.gold)
         completion = Completion(ask.work.rollout, "", row.finish)
         if ask.text:
             completion = self._store.completion(row, ask.work.rollout)
         return method.read(ask, Result(completion, row.answer, verdict, row.text_key))
 
-    async def _verify(self, row: Row, gold: Gold) -> Verdict:
-        if row.answer is None:
-            return Verdict("no_answer", row.rule)
+    async def _verify(self, answer: str | None, rule: str, gold: Gold | None) -> Verdict | None:
+        if gold is None:
+            return None
+        if answer is None:
+            return Verdict("no_answer", rule)
         version = self._checker.version
-        stored = self._store.verdict(row.answer, gold, version)
+        stored = self._store.verdict(answer, gold, version)
         if stored is not None:
             return stored
-        verdict = await self._checker.verify(row.answer, gold)
-        if self._lanes and self._store.verdict(row.answer, gold, version) is None:
-            self._store.add_verdict(row.answer, gold, version, verdict)
+        verdict = await self._checker.verify(answer, gold)
+        if self._lanes and self._store.verdict(answer, gold, version) is None:
+            self._store.add_verdict(answer, gold, version, verdict)
         return verdict
 
     # What lanes tell
@@ -380,17 +387,3 @@ class _Nobody:
     def note(self, text: str) -> None: ...
 
     def finished(self) -> None: ...
-
-
-def bundle(asks: Sequence[Ask], max_n: int) -> list[tuple[Call, str]]:
-    """Calls of at most max_n rollouts of a prompt that follow each other, with their prefix."""
-    calls: list[tuple[Call, str]] = []
-    for ask in asks:
-        prompt, rollout = ask.work.prompt, ask.work.rollout
-        if calls:
-            last, prefix = calls[-1]
-            if last.prompt.key == prompt.key and last.first + last.n == rollout and last.n < max_n:
-                calls[-1] = (Call(last.prompt, last.first, last.n + 1), prefix)
-                continue
-        calls.append((Call(prompt, rollout), ask.prefix))
-    return calls

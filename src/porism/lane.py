@@ -16,13 +16,13 @@ import asyncio
 import random
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import structs
 
 from porism.errors import CircuitOpen, ModelError
-from porism.types import Call, Completion, Model, Reply
+from porism.types import Ask, Call, Completion, Generate, Model, Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,3 +309,19 @@ def _storable(completion: Completion) -> Completion:
         )
         return structs.replace(completion, text=text, reasoning=reasoning)
     return completion
+
+
+def bundle(asks: Sequence[Ask], max_n: int) -> list[tuple[Call, str]]:
+    """Calls of at most max_n rollouts of a prompt that follow each other, with their prefix."""
+    calls: list[tuple[Call, str]] = []
+    for ask in asks:
+        if not isinstance(ask.work, Generate):
+            continue
+        prompt, rollout = ask.work.prompt, ask.work.rollout
+        if calls:
+            last, prefix = calls[-1]
+            if last.prompt.key == prompt.key and last.first + last.n == rollout and last.n < max_n:
+                calls[-1] = (Call(last.prompt, last.first, last.n + 1), prefix)
+                continue
+        calls.append((Call(prompt, rollout), ask.prefix))
+    return calls

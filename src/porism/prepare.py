@@ -22,7 +22,7 @@ from porism.errors import ConfigError, DataError
 from porism.methods.prompt import load_template
 from porism.methods.utility import Utility
 from porism.store import Store
-from porism.types import Model, Problem
+from porism.types import Generate, Model, Problem
 
 Problems = Path | str | Problem | Sequence[Problem]
 
@@ -61,8 +61,13 @@ def resolve(settings: dict[str, Any]) -> RankConfig:
     return RankConfig(**settings)
 
 
-def read(problems: Problems, limit: int | None) -> tuple[list[Problem], str, list[str]]:
-    """The problems to rank, the run's name, and warnings. DataError where one cannot be ranked."""
+def read(
+    problems: Problems, limit: int | None, *, candidates: bool = True
+) -> tuple[list[Problem], str, list[str]]:
+    """The problems to rank, the run's name, and warnings. DataError where one cannot be ranked.
+
+    candidates: whether a problem needs some; its neighbors alone can be looked at without.
+    """
     if isinstance(problems, str | Path):
         from porism.data import load
 
@@ -81,7 +86,7 @@ def read(problems: Problems, limit: int | None) -> tuple[list[Problem], str, lis
                 f"{where}: problem {problem.id!r} has no neighbors, and a candidate is judged by nothing else: add "
                 "questions near it whose answers you know, under the key 'neighbors'"
             )
-        if not problem.candidates:
+        if candidates and not problem.candidates:
             faults.append(
                 f"{where}: problem {problem.id!r} has no candidates to rank: add them under 'candidates'"
             )
@@ -114,6 +119,19 @@ def _doubts(problems: Sequence[Problem]) -> list[str]:
     return found["warning"]
 
 
+def refuse_code(problems: Sequence[Problem], *, allow_code: bool) -> None:
+    """ConfigError where a neighbor names a checker of the user's own and code is not allowed."""
+    from porism.verify.custom import is_custom
+
+    for problem in () if allow_code else problems:
+        for neighbor in problem.neighbors:
+            if is_custom(neighbor.answer_type):
+                raise ConfigError(
+                    f"problem {problem.id!r}, neighbor {neighbor.id!r}: answer_type {neighbor.answer_type!r} names "
+                    "code, which is only run with --allow-code"
+                )
+
+
 def run_folder(problems: Sequence[Problem], name: str, config: RankConfig) -> Path:
     """Where the run lies: as told, or found again by the name of the file and the questions in it."""
     from porism.data import data_hash
@@ -129,6 +147,9 @@ def make_method(config: RankConfig, solvers: tuple[str, ...]) -> Utility:
         rollouts=config.rollouts,
         template=load_template(config.template, "utility-embedded" if config.embedded else "utility"),
         solve_template=load_template(config.solve_template, "solve"),
+        question_template=load_template(
+            None, "utility-question-embedded" if config.embedded else "utility-question"
+        ),
         no_example=config.no_example,
         target_samples=config.target_samples,
     )
@@ -148,6 +169,7 @@ async def open_models(
         sum(len(m.content) for m in ask.work.prompt.messages)
         for problem in problems
         for ask in draft.plan(problem, [])
+        if isinstance(ask.work, Generate)
     )
     models = []
     for spec in config.models:
@@ -178,15 +200,17 @@ async def enter(stack: AsyncExitStack, model: Model, watch: Watch, warnings: lis
     return entered
 
 
-def plan(problems: Problems, **settings: Any) -> Plan:
-    """What `rank` with these settings would ask and is not stored yet. Sends nothing, starts nothing."""
+def plan(problems: Problems, *, candidates: bool = True, **settings: Any) -> Plan:
+    """What `rank` with these settings would ask and is not stored yet. Sends nothing, starts nothing.
+
+    candidates: whether a problem needs some.
+    """
     config = resolve(settings)
-    chosen, name, _ = read(problems, config.limit)
+    chosen, name, _ = read(problems, config.limit, candidates=candidates)
     path = run_folder(chosen, name, config)
     method = make_method(config, config.models)
-    asks = {
-        (ask.work.prompt.key, ask.work.rollout): ask for problem in chosen for ask in method.plan(problem, [])
-    }
+    asks = [ask for problem in chosen for ask in method.plan(problem, [])]
+    works = {ask.work.id: ask.work for ask in asks if isinstance(ask.work, Generate)}
     stored = 0
     if path.is_dir():
         with Store(path, write=False) as store:
@@ -196,16 +220,16 @@ def plan(problems: Problems, **settings: Any) -> Plan:
             same = make_method(config, identities)
             ids = {ask.work.id for problem in chosen for ask in same.plan(problem, [])}
             stored = sum((row := store.rows.get(id)) is not None and not row.again for id in ids)
-    texts = {key: sum(len(m.content) for m in ask.work.prompt.messages) for (key, _), ask in asks.items()}
-    prompts = sum(texts[key] for key, _ in asks) // 3
+    texts = {w.prompt.key: sum(len(m.content) for m in w.prompt.messages) for w in works.values()}
+    prompts = sum(texts[w.prompt.key] for w in works.values()) // 3
     once = sum(texts.values()) // 3
-    owed = len(asks) - stored
+    owed = len(works) - stored
     return Plan(
         run=str(path),
-        rollouts=len(asks),
+        rollouts=len(works),
         stored=stored,
         requests=owed,
-        prompt_tokens=prompts * owed // max(1, len(asks)),
-        shared_tokens=(prompts - once) * owed // max(1, len(asks)),
+        prompt_tokens=prompts * owed // max(1, len(works)),
+        shared_tokens=(prompts - once) * owed // max(1, len(works)),
         completion_tokens=owed * config.sampling.max_tokens,
     )

@@ -38,6 +38,12 @@ def printable(text: str, limit: int = 200) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def printable_text(text: str) -> str:
+    """The whole text with its line breaks and indents, safe for a terminal: no escapes, control or direction marks."""
+    text = _ESCAPE.sub("", text.expandtabs(4))
+    return "".join(c if c == "\n" or unicodedata.category(c)[0] != "C" else " " for c in text)
+
+
 def duration(seconds: float) -> str:
     """m:ss, h:mm:ss from an hour on, and days in front from a day on."""
     minutes, second = divmod(round(max(0.0, seconds)), 60)
@@ -99,8 +105,11 @@ class Tally:
     # The events of a run
 
     def started(self, total: int, stored: int) -> None:
-        """total: rollouts of the whole plan; stored: how many of them the run folder holds already."""
-        self.total, self.stored = total, stored
+        """total: rollouts of the whole plan; stored: how many of them the run folder holds already.
+
+        Called once for each stage of a job.
+        """
+        self.total, self.stored, self.landed_now = total, stored, 0
         self.begun = time.monotonic()
 
     def landed(self, rollouts: int, usage: Usage) -> None:

@@ -27,9 +27,19 @@ from porism.interrupt import interruptible
 from porism.methods.ranking import Ranking
 from porism.methods.ranking import rank as ranking_of
 from porism.methods.utility import Utility
-from porism.prepare import Problems, make_method, open_models, plan, read, resolve, run_folder
+from porism.prepare import (
+    Problems,
+    make_method,
+    open_models,
+    plan,
+    read,
+    refuse_code,
+    resolve,
+    run_folder,
+)
 from porism.store import Store
 from porism.types import Method, Observation, Problem, Usage
+from porism.verify import VERSION
 
 
 class RankWatch(Watch, Protocol):
@@ -119,22 +129,37 @@ async def arank(
 
     watch: who looks on. confirm: asked with the differences when the run folder was made with other settings.
     """
+    config = resolve(settings)
+    chosen, name, warnings = read(problems, config.limit)
+    return await run_problems(chosen, name, config, warnings=warnings, watch=watch, confirm=confirm)
+
+
+async def run_problems(
+    chosen: Sequence[Problem],
+    name: str,
+    config: RankConfig,
+    *,
+    warnings: list[str],
+    watch: RankWatch | None = None,
+    confirm: Callable[[Sequence[str]], bool] | None = None,
+) -> Ranked:
+    """The same for problems that `prepare.read` has read. A problem without candidates has its no-example row only."""
     from porism.progress import SilentWatch
     from porism.verify.pool import Verifier
 
-    config = resolve(settings)
-    chosen, name, warnings = read(problems, config.limit)
+    refuse_code(chosen, allow_code=config.allow_code)
     look = watch or SilentWatch()
     for warning in warnings:
         look.note(warning)
     async with AsyncExitStack() as stack:
         stack.callback(look.finished)
         store = stack.enter_context(Store(run_folder(chosen, name, config)))
+        store.check_version(VERSION)
         models = await open_models(stack, chosen, config, look, warnings)
         method = make_method(config, tuple(model.identity for model in models))
         warnings += method.warnings()
         _open_run(store, chosen, name, method, config, confirm)
-        checker = await stack.enter_async_context(Verifier())
+        checker = await stack.enter_async_context(Verifier(allow_code=config.allow_code))
         engine = Engine(
             {model.identity: model for model in models},
             store,
@@ -186,6 +211,10 @@ def stored_plan(store: Store) -> tuple[list[Problem], Utility]:
     settings = store.read_json("run.json")
     if settings is None:
         raise ConfigError(f"{store.path}: no run.json here, so this is no run folder")
+    if "benchmark" in settings:
+        raise ConfigError(
+            f"{store.path}: this is a benchmark of several methods, and this command needs a run of `rank`"
+        )
     try:
         lines = (store.path / "problems.jsonl").read_bytes().splitlines()
         problems = [msgspec.json.decode(line, type=Problem) for line in lines]
@@ -197,13 +226,29 @@ def stored_plan(store: Store) -> tuple[list[Problem], Utility]:
         ) from error
 
 
-async def score(path: Path) -> Ranked:
-    """The ranking of a run from what its folder holds. Costs no token; needs no model."""
+def stored_methods(store: Store) -> tuple[list[Problem], list[Method]]:
+    """The problems and all methods of a run folder, of `rank` or of `run`. ConfigError where it does not say."""
+    from porism.bench.run import is_benchmark, stored
+
+    if is_benchmark(store.read_json("run.json")):
+        _, problems, methods = stored(store)
+        return problems, methods
+    problems, method = stored_plan(store)
+    return problems, [method]
+
+
+async def score(path: Path, *, allow_code: bool = False) -> Ranked:
+    """The ranking of a run from what its folder holds. Costs no token; needs no model.
+
+    Raises ConfigError where its answers were checked by another version of the verifier.
+    """
     from porism.verify.pool import Verifier
 
     with Store(path, write=False) as store:
         chosen, method = stored_plan(store)
-        async with Verifier() as checker:
+        refuse_code(chosen, allow_code=allow_code)
+        store.check_version(VERSION)
+        async with Verifier(allow_code=allow_code) as checker:
             seen = await replay(store, checker, chosen, [method])
         return Ranked(run=str(path), problems=_rankings(chosen, method, seen), usage=store.usage)
 
@@ -225,7 +270,10 @@ def _open_run(
     config: RankConfig,
     confirm: Callable[[Sequence[str]], bool] | None,
 ) -> None:
-    """Write run.json and problems.jsonl; ConfigError where the folder holds a run under other settings."""
+    """Write run.json and problems.jsonl.
+
+    ConfigError where the folder holds a run under other settings, or verdicts of another verifier version.
+    """
     from porism.data import data_hash
 
     found = store.read_json("run.json")
@@ -240,6 +288,7 @@ def _open_run(
                 f"{store.path} was made with other settings:\n{shown}\nGive -o another folder, or --accept-changes to "
                 "go on in this one (answers under both settings are kept, and only those under the new ones count)"
             )
+    store.check_version(VERSION, (ask for problem in problems for ask in method.plan(problem, [])))
 
     def change(settings: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -247,6 +296,7 @@ def _open_run(
             "name": name,
             "porism": __version__,
             "python": sys.version.split()[0],
+            "verifier": VERSION,
             "data_hash": data_hash(problems),
             "models": dict(zip(config.models, method.solvers, strict=True)),
             "method": msgspec.to_builtins(method),
@@ -280,4 +330,14 @@ def _rankings(
     return tuple(ranking_of(p, method, seen.get((p.id, method.name), [])) for p in problems)
 
 
-__all__ = ["RankWatch", "Ranked", "arank", "plan", "rank", "score"]
+__all__ = [
+    "RankWatch",
+    "Ranked",
+    "arank",
+    "plan",
+    "rank",
+    "run_problems",
+    "score",
+    "stored_methods",
+    "stored_plan",
+]

@@ -6,7 +6,8 @@
 
 JSONL is the truth: append-only, one writer a file, flushed line by line. An answer's text is written before its
 index row, so a row always has its text; a torn last line is owed again, never a crash. Every session writes a
-text segment of its own. Everything else in the folder is derived.
+text segment of its own. Everything else in the folder is derived. A later row of the same text replaces an earlier
+one: its answer was found anew.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from porism.errors import StoreError
-from porism.types import SCHEMA, Cell, Completion, Gold, Prompt, Usage, Verdict
+from porism.errors import ConfigError, StoreError
+from porism.types import SCHEMA, Ask, Cell, Completion, Gold, Prompt, Token, Usage, Verdict
 
 MISSING = "missing"  # the finish of a rollout that was never answered
 
@@ -78,6 +81,7 @@ class _TextRow(Struct, frozen=True, omit_defaults=True):
     messages: Any = None
     sampling: Any = None
     model: str = ""
+    ending: tuple[Token, ...] = ()
 
 
 class Store:
@@ -92,7 +96,7 @@ class Store:
         self.torn = 0  # unreadable lines met while reading: owed again
         self.usage = Usage()
         self.failures = 0
-        self._verdicts: dict[tuple[str, Gold, str], Verdict] = {}
+        self._verdicts: dict[tuple[str, Gold], dict[str, Verdict]] = {}
         self._prompts: set[str] = set()
         self._files: dict[str, BinaryIO] = {}
         self._lock: BinaryIO | None = None
@@ -111,12 +115,15 @@ class Store:
 
     def _read(self) -> None:
         for row in self._lines(self.path / "index.jsonl", Row):
-            if (old := self.rows.get(row.id)) is None or old.finish == MISSING:
+            old = self.rows.get(row.id)
+            if old is None or old.finish == MISSING:
                 self.rows[row.id] = row
+            elif (old.segment, old.offset) == (row.segment, row.offset):
+                self.rows[row.id] = replace(row, usage=old.usage)
             self.usage += row.usage
         for file in sorted((self.path / "verdicts").glob("*.jsonl")):
             for line in self._lines(file, _VerdictRow):
-                self._verdicts[line.answer, line.gold, line.version] = line.verdict
+                self._verdicts.setdefault((line.answer, line.gold), {})[line.version] = line.verdict
         self.failures = sum(1 for _ in self.failed())
         segments = [int(f.stem) for f in (self.path / "text").glob("*.jsonl") if f.stem.isdecimal()]
         self._segment = max(segments, default=0) + 1
@@ -144,15 +151,50 @@ class Store:
                 found = msgspec.json.decode(lines.readline(), type=_TextRow)
         except (OSError, msgspec.DecodeError) as error:
             raise StoreError(f"{file}: the text of rollout {row.id} cannot be read: {error}") from error
-        return Completion(rollout, found.text, row.finish, found.reasoning)
+        return Completion(rollout, found.text, row.finish, found.reasoning, found.ending)
 
     def failed(self) -> Iterator[Failure]:
         """Every failed attempt, in the order they happened."""
         return self._lines(self.path / "errors.jsonl", Failure)
 
     def verdict(self, answer: str, gold: Gold, version: str) -> Verdict | None:
-        """The verdict stored for this answer under this version of the verifier."""
-        return self._verdicts.get((answer, gold, version))
+        """The verdict stored for this answer under this version of the verifier; None where it was never decided.
+
+        Raises ConfigError where only other versions decided it: one result never stands on two of them.
+        """
+        known = self.verdicts(answer, gold)
+        if known and version not in known:
+            raise self._other_version([*known][-1], version)
+        return known.get(version)
+
+    def verdicts(self, answer: str, gold: Gold) -> Mapping[str, Verdict]:
+        """What was decided on this answer, by version of the verifier, the latest last."""
+        return self._verdicts.get((answer, gold), {})
+
+    @property
+    def decided(self) -> list[tuple[str, Gold]]:
+        """Every (answer, gold) that was ever decided, under whatever version."""
+        return list(self._verdicts)
+
+    def check_version(self, version: str, asks: Iterable[Ask] = ()) -> None:
+        """Raises ConfigError where answers were found or decided by another version of the verifier.
+
+        Decided: among the answers to `asks`. Found: in the whole run, as its settings say.
+        """
+        found = (self.read_json("run.json") or {}).get("verifier", version)
+        if found != version:
+            raise self._other_version(found, version)
+        for ask in asks:
+            row = self.rows.get(ask.work.id)
+            if ask.gold is not None and row is not None and row.answer is not None:
+                self.verdict(row.answer, ask.gold, version)
+
+    def _other_version(self, found: str, version: str) -> ConfigError:
+        return ConfigError(
+            f"{self.path}: its answers were checked by version {found} of the verifier and this is version {version}; "
+            "a result must not mix them. To decide every stored answer anew (this asks no model): "
+            f"porism verify --run {shlex.quote(str(self.path))} --again"
+        )
 
     def read_json(self, name: str) -> Any:
         """A derived or settings file of the folder, decoded; None if there is none."""
@@ -162,7 +204,10 @@ class Store:
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
-            raise StoreError(f"{file}: cannot be read: {error}") from error
+            raise StoreError(
+                f"{file}: cannot be read: {error}; no answer is in it: move it away, and the command that "
+                "made the run writes it anew"
+            ) from error
 
     # Writing
 
@@ -236,15 +281,23 @@ class Store:
     def add(self, row: Row, completion: Completion | None = None) -> Row:
         """Store a rollout; an answered one with its text. Returns the row as stored."""
         if completion is not None:
-            text = _TextRow(id=row.id, text=completion.text, reasoning=completion.reasoning)
-            row = msgspec.structs.replace(row, segment=self._segment, offset=self._append(self._text, text))
+            text = _TextRow(
+                id=row.id, text=completion.text, reasoning=completion.reasoning, ending=completion.ending
+            )
+            row = replace(row, segment=self._segment, offset=self._append(self._text, text))
         self._append("index.jsonl", row)
         self.rows[row.id] = row
         self.usage += row.usage
         return row
 
+    def add_answer(self, row: Row, answer: str | None, rule: str) -> None:
+        """Store that another answer was found in the text of a stored row. What it has cost stays counted once."""
+        found = replace(row, answer=answer, rule=rule)
+        self._append("index.jsonl", replace(found, usage=Usage()))
+        self.rows[row.id] = found
+
     def add_verdict(self, answer: str, gold: Gold, version: str, verdict: Verdict) -> None:
-        self._verdicts[answer, gold, version] = verdict
+        self._verdicts.setdefault((answer, gold), {})[version] = verdict
         self._append("verdicts/00001.jsonl", _VerdictRow(answer, gold, version, verdict))
 
     def add_failure(self, failure: Failure) -> None:

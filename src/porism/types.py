@@ -99,6 +99,7 @@ class Sampling(Struct, frozen=True, kw_only=True, omit_defaults=True):
     top_p: float | None = None
     top_k: int | None = None
     min_p: float | None = None
+    top_logprobs: int | None = None  # how many likely tokens to tell of at each place
     stop: tuple[str, ...] = ()
 
 
@@ -126,7 +127,7 @@ class Prompt(Struct, frozen=True, dict=True):
         return int(self.key[:8], 16) % (2**31 - 2**20) + rollout
 
 
-class Cell(Struct, frozen=True):
+class Cell(Struct, frozen=True, omit_defaults=True):
     """Which problem, candidate, neighbor, method, solver and round an Ask is for.
 
     No candidate: the no-example row. No neighbor either: the solver's own attempts at the target.
@@ -138,6 +139,7 @@ class Cell(Struct, frozen=True):
     method: str
     solver: str  # the model's identity
     round: int
+    against: str | None = None  # another candidate, where two are compared
 
 
 class Gold(Struct, frozen=True):
@@ -158,6 +160,20 @@ class Generate(Struct, frozen=True):
         return f"{self.prompt.key}-{self.rollout}"
 
 
+class Compare(Struct, frozen=True):
+    """An answer that is there already, for the verifier alone: no model is asked. Its Ask has a gold."""
+
+    answer: str
+
+    @property
+    def id(self) -> str:
+        return f"compare-{blake2b(self.answer.encode(errors='replace'), digest_size=16).hexdigest()}"
+
+    @property
+    def rollout(self) -> int:
+        return 0
+
+
 class Ask(Struct, frozen=True):
     """One unit of planned work. gold: what to verify the answer against, if anything.
 
@@ -167,7 +183,7 @@ class Ask(Struct, frozen=True):
     """
 
     cell: Cell
-    work: Generate
+    work: Generate | Compare
     gold: Gold | None = None
     prefix: str = ""
     text: bool = False
@@ -210,6 +226,13 @@ class Usage(Struct, frozen=True, omit_defaults=True):
         )
 
 
+class Token(Struct, frozen=True):
+    """A token that was drawn, and the log-probabilities of the likeliest ones in its place."""
+
+    text: str
+    top: dict[str, float]
+
+
 class Completion(Struct, frozen=True, omit_defaults=True):
     """One answer. finish_reason is the server's own word: stop, length, content_filter, ..."""
 
@@ -217,6 +240,7 @@ class Completion(Struct, frozen=True, omit_defaults=True):
     text: str
     finish_reason: str = "stop"
     reasoning: str = ""
+    ending: tuple[Token, ...] = ()  # its last ones, where top_logprobs were asked for
 
     @property
     def truncated(self) -> bool:
@@ -254,7 +278,7 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Result(Struct, frozen=True):
-    """What the engine hands to Method.read: the completion (None: missing) and its verdict."""
+    """What the engine hands to Method.read: the completion (None: missing, or a Compare) and its verdict."""
 
     completion: Completion | None
     answer: str | None
@@ -308,7 +332,8 @@ class Method(Protocol):
         """The Asks of the next round, or of several rounds when none depends on another's outcome.
 
         Called again with what was seen until it returns nothing; `seen` holds completed rounds only.
-        Inside a round Asks are candidate-major, and every candidate is in every round.
+        Inside a round Asks are candidate-major, and every candidate is in every round but those that hang on what was
+        seen and have nothing to ask of some.
         """
         ...
 
@@ -349,6 +374,7 @@ __all__ = [
     "Candidate",
     "CandidateKind",
     "Cell",
+    "Compare",
     "Completion",
     "Counts",
     "Generate",
@@ -364,6 +390,7 @@ __all__ = [
     "Result",
     "Sampling",
     "Score",
+    "Token",
     "Usage",
     "Verdict",
     "VerdictKind",

@@ -12,11 +12,8 @@ import sys
 import typer
 
 from porism import __version__
-from porism.cli import data, models, rank, runs
+from porism.cli import data, label, models, neighbors, rank, report, run, runs, sample, stress, verify
 from porism.cli.new import new
-from porism.cli.report import EXAMPLE as REPORT_EXAMPLE
-from porism.cli.report import report
-from porism.cli.verify import verify
 from porism.errors import PorismError
 
 app = typer.Typer(
@@ -30,13 +27,18 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog=rank.EXAMPLE)(rank.rank)
+app.command(epilog=run.EXAMPLE)(run.run)
 app.command(epilog="Example: porism score runs/necklaces-1f2e3d4c5b6a --json")(runs.score)
 app.command(epilog="Example: porism status runs/necklaces-1f2e3d4c5b6a")(runs.status)
-app.command(epilog=REPORT_EXAMPLE)(report)
+app.command(epilog=stress.EXAMPLE)(stress.stress)
+app.command(epilog=report.EXAMPLE)(report.report)
 app.command(epilog="Example: porism new my-problem")(new)
-app.command(epilog="Example: porism verify cases.jsonl --json")(verify)
+app.command(epilog=sample.EXAMPLE)(sample.sample)
+app.command(epilog=label.EXAMPLE)(label.label)
+app.command(epilog=verify.EXAMPLE)(verify.verify)
 app.add_typer(data.app, name="data")
 app.add_typer(models.app, name="models")
+app.add_typer(neighbors.app, name="neighbors")
 
 
 def _version(value: bool) -> None:

@@ -1,4 +1,4 @@
-"""porism data: look into problem files and turn one format into another."""
+"""porism data: look into problem files, turn one format into another, make a benchmark set of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import Annotated
 
 import typer
 
+from porism.cli.build import EXAMPLE, build
+
 app = typer.Typer(
-    name="data", help="Check problem files and convert between their formats.", no_args_is_help=True
+    name="data", help="Check and convert problem files, and build benchmark sets.", no_args_is_help=True
 )
+
+app.command(epilog=EXAMPLE)(build)
 
 File = Annotated[
     Path, typer.Argument(help="JSONL, JSON, YAML, Parquet, ExpertMath CSV, or a folder problem.")

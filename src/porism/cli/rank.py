@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -82,6 +82,9 @@ def rank(
         bool,
         typer.Option("--accept-changes", help="Go on in a run made with another model, prompt or sampling."),
     ] = False,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Import and call checkers that answer types name.")
+    ] = False,
 ) -> None:
     """Rank the candidates of each problem by their consequences. The same command resumes and extends a run."""
     import asyncio
@@ -93,7 +96,7 @@ def rank(
 
     if method != "utility":
         raise ConfigError(f"--method {method}: the method is utility")
-    settings = {
+    settings: dict[str, Any] = {
         "rollouts": rollouts,
         "output": output,
         "limit": limit,
@@ -111,17 +114,18 @@ def rank(
         "max_requests": max_requests,
         "max_tokens_total": max_tokens_total,
         "max_cost": max_cost,
-        "price": _price(price),
+        "price": price_of(price),
         "accept_changes": accept_changes,
+        "allow_code": allow_code,
         "models": tuple(model or [DEFAULT_MODEL]),
     }
     if dry_run:
-        table.show_plan(prepare.plan(file, **settings), as_json=as_json, price=_price(price))
+        table.show_plan(prepare.plan(file, **settings), as_json=as_json, price=price_of(price))
         return
     watch = choose()
     resume = f"porism: to go on: {shlex.join(['porism', *sys.argv[1:]])}"
     try:
-        result = asyncio.run(run.arank(file, watch=watch, confirm=_confirm, **settings))
+        result = asyncio.run(run.arank(file, watch=watch, confirm=confirm, **settings))
     except KeyboardInterrupt:  # before the first call or after the last: all that landed is stored
         typer.echo(f"porism: interrupted\n{resume}", err=True)
         raise typer.Exit(130) from None
@@ -133,7 +137,7 @@ def rank(
     raise typer.Exit(result.exit_code)
 
 
-def _confirm(differences: Sequence[str]) -> bool:
+def confirm(differences: Sequence[str]) -> bool:
     """Ask the person at the terminal; elsewhere the answer is no."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
@@ -143,7 +147,8 @@ def _confirm(differences: Sequence[str]) -> bool:
     return typer.confirm("Go on in it? Answers under both settings are kept; the new ones count.", err=True)
 
 
-def _price(text: str | None) -> tuple[float, float] | None:
+def price_of(text: str | None) -> tuple[float, float] | None:
+    """The two prices that --price IN,OUT names. ConfigError where it does not."""
     if text is None:
         return None
     from porism.errors import ConfigError

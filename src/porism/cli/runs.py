@@ -3,32 +3,49 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from porism.store import Store
 
 Run = Annotated[Path, typer.Argument(help="A run folder.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 
 
-def score(run: Run, as_json: Json = False) -> None:
+Code = Annotated[bool, typer.Option("--allow-code", help="Import and call checkers that answer types name.")]
+
+
+def score(run: Run, as_json: Json = False, allow_code: Code = False) -> None:
     """Rank again from what a run folder holds, without asking anything."""
     import asyncio
 
     from porism import table
     from porism.run import score as score_run
+    from porism.store import Store
 
-    table.show(asyncio.run(score_run(run)), as_json=as_json)
+    with Store(run, write=False) as store:
+        benchmark = _is_benchmark(store)
+    if benchmark:
+        from porism.bench import table as bench_table
+        from porism.bench.run import score as score_benchmark
+
+        bench_table.show(asyncio.run(score_benchmark(run)), as_json=as_json)
+        return
+    table.show(asyncio.run(score_run(run, allow_code=allow_code)), as_json=as_json)
 
 
 def status(run: Run) -> None:
     """How far a run is: answered, missing, tokens, failed attempts."""
-    from porism.run import stored_plan
+    from porism.run import stored_methods
     from porism.store import MISSING, Store
+    from porism.types import Generate
 
     with Store(run, write=False) as store:
-        problems, method = stored_plan(store)
-        planned = {ask.work.id for problem in problems for ask in method.plan(problem, [])}
+        problems, methods = stored_methods(store)
+        asks = [ask for m in methods for problem in problems for ask in m.plan(problem, [])]
+        planned = {ask.work.id for ask in asks if isinstance(ask.work, Generate)}
         missing = sum(row.finish == MISSING for row in store.rows.values())
         settings = store.read_json("run.json") or {}
         typer.echo(f"run        {run}")
@@ -47,3 +64,9 @@ def status(run: Run) -> None:
         for session in settings.get("sessions", []):
             end = session.get("ended", "not ended: running, or killed")
             typer.echo(f"session    {session['started']} .. {end}  {session.get('stopped') or ''}".rstrip())
+
+
+def _is_benchmark(store: Store) -> bool:
+    from porism.bench.run import is_benchmark
+
+    return is_benchmark(store.read_json("run.json"))

@@ -1,25 +1,45 @@
-"""porism verify: decide answers against known ones, and count right and wrong verdicts where they are known."""
+"""porism verify: decide answers against known ones, of a file or of a run, and list what a person should look at."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from porism.types import Verdict
+    from porism.audit import Again, Checked
+    from porism.cases import Case
+    from porism.opinions import Opinions
     from porism.verify.pool import Verifier
+
+EXAMPLE = (
+    "Examples: porism verify cases.jsonl --json   |   porism verify --run runs/necklaces-1f2e3d4c5b6a --audit   |   "
+    "porism verify --run RUN --verify-model vllm/gpt-oss-20b --base-url http://localhost:8000"
+)
 
 
 def verify(
     cases: Annotated[
-        Path,
-        typer.Argument(help="JSONL rows: id, gold, response (or answer), answer_type?, expected?, kind?"),
-    ],
+        Path | None,
+        typer.Argument(
+            help="JSONL rows: id, gold, response (or answer), answer_type?, question?, expected?, kind?"
+        ),
+    ] = None,
+    run: Annotated[Path | None, typer.Option("--run", help="A run folder, instead of a file.")] = None,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="List the run's undecided and suspicious rows for a person.")
+    ] = False,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Find and decide every answer of the run anew, and store the verdicts."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    verify_model: Annotated[
+        str | None,
+        typer.Option("--verify-model", help="Ask this model about doubted rows; it changes no verdict."),
+    ] = None,
+    base_url: Annotated[str | None, typer.Option(help="Where --verify-model is served.")] = None,
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Processes; by default one for each CPU.")
     ] = None,
@@ -28,150 +48,75 @@ def verify(
         bool, typer.Option("--allow-code", help="Import and call checkers that answer types name.")
     ] = False,
 ) -> None:
-    """Extract the final answer of each response and compare it with the gold.
+    """Compare answers with their golds: the rows of a file, or all that a run folder holds.
 
-    Verdicts are correct, wrong, no_answer and undecided. With `expected` in the rows (true: the same answer) a
-    table by kind counts the verdicts that are right, and the exit code is 1 when one says the opposite.
+    Verdicts are correct, wrong, no_answer and undecided (and missing, in a run). With `expected` in the rows of a file
+    (true: the same answer) a table by kind counts the verdicts that are right, and the exit code is 1 when one says
+    the opposite.
     """
     import asyncio
 
+    from porism.cli import verdicts
+    from porism.errors import ConfigError
     from porism.verify.pool import Verifier
 
-    rows = _rows(cases)
-    verdicts = asyncio.run(_decide(rows, Verifier(workers=workers, limit=limit, allow_code=allow_code)))
-    table = _confusion(rows, verdicts)
-    if as_json:
-        typer.echo(json.dumps(_document(rows, verdicts, table), ensure_ascii=False, indent=2))
+    if (cases is None) == (run is None):
+        raise ConfigError("give either a file of cases, or --run and a run folder: porism verify --run RUN")
+    if run is None and (audit or again):
+        raise ConfigError(
+            f"{'--audit' if audit else '--again'} looks at a run folder: give it with --run RUN"
+        )
+    if audit and again:
+        raise ConfigError("--audit and --again exclude each other: decide anew first, then list")
+    if base_url is not None and verify_model is None:
+        raise ConfigError("--base-url says where --verify-model is served: name the model as well")
+    verifier = Verifier(workers=workers, limit=limit, allow_code=allow_code)
+    if cases is not None:
+        rows, checked = asyncio.run(_cases(cases, verifier))
+        opinions = _ask(checked, verify_model, cases.with_suffix(".opinions"), base_url)
+        contradicted = verdicts.show_cases(rows, checked, opinions, as_json=as_json)
     else:
-        _print(rows, verdicts, table)
-    if any(line["false_correct"] or line["false_other"] for line in table.values()):
-        raise typer.Exit(1)
+        assert run is not None
+        changes, checked = asyncio.run(_run(run, verifier, again=again))
+        opinions = _ask(checked, verify_model, run / "opinions", base_url)
+        verdicts.show_run(run, checked, opinions, changes, audit=audit, as_json=as_json)
+        contradicted = False
+    if code := (opinions.generated.exit_code if opinions else 0) or int(contradicted):
+        raise typer.Exit(code)
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file, or one DataError with every fault in it."""
-    from porism.errors import DataError, InputError
+async def _cases(path: Path, verifier: Verifier) -> tuple[list[Case], list[Checked]]:
+    from porism.cases import check_cases, read_cases
 
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except OSError as fault:
-        raise InputError(f"{path}: {fault.strerror or fault}; give a JSONL file of cases") from fault
-    except UnicodeDecodeError as fault:
-        raise InputError(f"{path}: byte {fault.start} is not UTF-8; save the file as UTF-8") from fault
-    rows, findings = [], []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as fault:
-            findings.append(f"{path}:{number}: not JSON: {fault}")
-            continue
-        fault_of_row = _fault(row)
-        if fault_of_row:
-            findings.append(f"{path}:{number}: {fault_of_row}")
-        else:
-            rows.append({"id": str(number), **row})
-    if findings:
-        raise DataError(findings)
-    return rows
+    rows = read_cases(path)
+    async with verifier:
+        return rows, await check_cases(rows, verifier)
 
 
-def _fault(row: object) -> str | None:
-    if not isinstance(row, dict):
-        return "a row is an object with gold and response"
-    if not isinstance(row.get("gold"), str):
-        return "gold: a string is needed"
-    text = row.get("response", row.get("answer"))
-    if not isinstance(text, str):
-        return "response: a string is needed (or answer, which is compared as it stands)"
-    if not isinstance(row.get("answer_type", ""), str | None):
-        return "answer_type: a string is needed"
-    return None
+async def _run(path: Path, verifier: Verifier, *, again: bool) -> tuple[Again | None, list[Checked]]:
+    from porism import audit
+    from porism.store import Store
+
+    audit.is_run(path)
+    with Store(path, write=again) as store:
+        async with verifier:
+            changes = await audit.again(store, verifier) if again else None
+            return changes, await audit.audit(store, verifier)
 
 
-async def _decide(rows: list[dict[str, Any]], verifier: Verifier) -> list[Verdict]:
+def _ask(checked: list[Checked], model: str | None, folder: Path, base_url: str | None) -> Opinions | None:
+    if model is None:
+        return None
     import asyncio
 
-    from porism.types import Gold, Verdict
-    from porism.verify.extract import extract
-    from porism.verify.suspicion import suspicion
+    from porism.display import choose
+    from porism.opinions import second_opinions
 
-    async def one(row: dict[str, Any]) -> Verdict:
-        answer, truncated = row.get("answer"), bool(row.get("truncated"))
-        if "response" in row:
-            found = extract(row["response"], truncated=truncated)
-            answer = found.answer
-            if answer is None:
-                verdict = Verdict("no_answer", found.rule)
-                return Verdict("no_answer", found.rule, suspicion(verdict, row["response"], row["gold"]))
-        verdict = await verifier.verify(answer or "", Gold(row["gold"], row.get("answer_type")))
-        doubt = suspicion(verdict, row.get("response", ""), row["gold"], truncated=truncated)
-        return Verdict(verdict.kind, verdict.rule, doubt)
-
-    async with verifier:
-        return list(await asyncio.gather(*map(one, rows)))
+    watch = choose()
+    try:
+        return asyncio.run(second_opinions(checked, model, folder, base_url=base_url, watch=watch))
+    finally:
+        watch.finished()
 
 
-def _confusion(rows: list[dict[str, Any]], verdicts: list[Verdict]) -> dict[str, Counter[str]]:
-    """By kind: rows, right verdicts, false correct, false others (wrong, no_answer), and undecided."""
-    table: dict[str, Counter[str]] = {}
-    for row, verdict in zip(rows, verdicts, strict=True):
-        expected = row.get("expected")
-        if expected is None:
-            continue
-        line = table.setdefault(str(row.get("kind", "all")), Counter())
-        line["rows"] += 1
-        equal = verdict.kind == "correct"
-        if verdict.kind == "undecided":
-            line["right" if expected == "undecided" else "undecided"] += 1
-        elif (
-            verdict.kind == expected
-            or (expected in (False, "not correct") and not equal)
-            or (expected is True and equal)
-        ):
-            line["right"] += 1
-        else:
-            line["false_correct" if equal else "false_other"] += 1
-    return table
-
-
-_COLUMNS = ("rows", "right", "false_correct", "false_other", "undecided")
-
-
-def _document(
-    rows: list[dict[str, Any]], verdicts: list[Verdict], table: dict[str, Counter[str]]
-) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "rows": [
-            {"id": row["id"], "verdict": verdict.kind, "rule": verdict.rule, "suspicious": verdict.suspicious}
-            for row, verdict in zip(rows, verdicts, strict=True)
-        ],
-        "counts": dict(Counter(verdict.kind for verdict in verdicts)),
-    }
-    if table:
-        document["by_kind"] = {kind: {name: line[name] for name in _COLUMNS} for kind, line in table.items()}
-    return document
-
-
-def _print(rows: list[dict[str, Any]], verdicts: list[Verdict], table: dict[str, Counter[str]]) -> None:
-    from porism.progress import printable
-
-    for row, verdict in zip(rows, verdicts, strict=True):
-        doubt = f"  ({verdict.suspicious})" if verdict.suspicious else ""
-        typer.echo(f"{printable(str(row['id']))}\t{verdict.kind}\t{verdict.rule}{doubt}")
-    counts = Counter(verdict.kind for verdict in verdicts)
-    typer.echo(", ".join(f"{count} {kind}" for kind, count in counts.most_common()) or "no rows", err=True)
-    if not table:
-        return
-    width = max(map(len, (*map(printable, table), "kind")))
-    total: Counter[str] = sum(table.values(), Counter())
-    lines = [
-        ("kind", _COLUMNS),
-        *((printable(kind), [line[name] for name in _COLUMNS]) for kind, line in table.items()),
-    ]
-    for name, cells in (*lines, ("total", [total[name] for name in _COLUMNS])):
-        typer.echo(f"{name:{width}}" + "".join(f"{cell!s:>15}" for cell in cells), err=True)
-
-
-__all__ = ["verify"]
+__all__ = ["EXAMPLE", "verify"]

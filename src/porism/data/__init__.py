@@ -20,15 +20,15 @@ from porism.types import Problem
 SHOWN = 50  # findings in an exception's message; `check` holds all
 
 
-def check(path: Path, *, limit: int | None = None) -> Report:
+def check(path: Path | str, *, limit: int | None = None) -> Report:
     """The problems of a file or folder that hold, and every finding in it. Raises nothing about content."""
     from porism.data.read import rows
     from porism.data.rows import check_rows
 
-    return check_rows(rows(path, limit=limit))
+    return check_rows(rows(Path(path), limit=limit))
 
 
-def load(path: Path, *, limit: int | None = None) -> Report:
+def load(path: Path | str, *, limit: int | None = None) -> Report:
     """The problems of a file or folder (the first `limit` of them) with warnings. DataError on any error."""
     report = check(path, limit=limit)
     if report.errors:
@@ -39,7 +39,7 @@ def load(path: Path, *, limit: int | None = None) -> Report:
     return report
 
 
-def read_problems(path: Path, *, limit: int | None = None) -> list[Problem]:
+def read_problems(path: Path | str, *, limit: int | None = None) -> list[Problem]:
     """The problems of a file or folder, in its order. DataError on any error; warnings are dropped."""
     return list(load(path, limit=limit).problems)
 

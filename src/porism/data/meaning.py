@@ -6,10 +6,13 @@ Works on plain values rather than records, so that it also sees rows in which so
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Any
 
 from porism.data.answers import last_boxed, plain
 from porism.data.finding import Doubt, KeyPath
+from porism.verify.custom import is_custom
+from porism.verify.typed import TYPES
 
 _WHY_COPY = "a solver that copies it would look helpful"
 
@@ -83,6 +86,7 @@ def _neighbors(question: str, neighbors: Items) -> Iterator[Doubt]:
         yield from _empty(item, path, ("id", "question"))
         if isinstance(item.get("answer"), str) and not item["answer"].strip():
             yield "error", (*path, "answer"), "is empty: a neighbor is a question with a known answer"
+        yield from _answer_type(_text(item, "answer_type"), path)
         asked = _fold(_text(item, "question"))
         if asked and asked == target:
             yield "error", (*path, "question"), "repeats the problem's own question"
@@ -90,6 +94,16 @@ def _neighbors(question: str, neighbors: Items) -> Iterator[Doubt]:
             if asked in first:
                 yield "warning", (*path, "question"), f"the same question as neighbor {first[asked]!r}"
             first.setdefault(asked, _text(item, "id"))
+
+
+def _answer_type(name: str, path: KeyPath) -> Iterator[Doubt]:
+    """Warns of a type that the verifier does not know, and so decides by the look of the answer."""
+    name = name if is_custom(name) else name.partition(":")[0]
+    if not name or name in TYPES or is_custom(name):
+        return
+    close = get_close_matches(name, TYPES, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(TYPES))}"
+    yield "warning", (*path, "answer_type"), f"{name!r} is not known, and auto is used; {hint}"
 
 
 def _copies(value: dict[str, Any], candidates: Items, neighbors: Items) -> Iterator[Doubt]:

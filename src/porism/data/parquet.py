@@ -14,7 +14,6 @@ from typing import Any
 
 import polars as pl
 
-from porism.data import jsontree
 from porism.data.finding import FileFaultError, Finding, Row
 
 _SLICE = 1000  # rows held as Python values at a time
@@ -54,7 +53,6 @@ SCHEMA: dict[str, Any] = {
     "subject": pl.String,
     "metadata": pl.String,
 }
-JSON_TEXT = ("metadata", "provenance")
 
 
 def parquet_rows(file: Path) -> Iterator[Row | Finding]:
@@ -73,12 +71,7 @@ def parquet_rows(file: Path) -> Iterator[Row | Finding]:
     for part in frame.iter_slices(_SLICE):
         for value in part.iter_rows(named=True):
             number += 1
-            try:
-                row = _unpack(value, file, number)
-            except FileFaultError as fault:
-                yield fault.finding
-                continue
-            yield Row(row, lambda _, number=number: (str(file), number))  # type: ignore[misc]
+            yield Row(_unpack(value), lambda _, number=number: (str(file), number))  # type: ignore[misc]
 
 
 def _short(error: BaseException) -> str:
@@ -110,22 +103,20 @@ def _columns(file: Path, schema: Any) -> Iterator[Finding]:
             yield Finding("error", str(file), None, name, f"must be a list of structs, not {kind}")
 
 
-def _unpack(value: dict[str, Any], file: Path, number: int) -> dict[str, Any]:
-    """A row without its nulls, JSON text parsed."""
+def _unpack(value: dict[str, Any]) -> dict[str, Any]:
+    """A row without its nulls."""
     row: dict[str, Any] = {}
     for key, item in value.items():
         if item is None:
             continue
         if key in ("candidates", "neighbors"):
-            item = [_unpack(entry, file, number) if isinstance(entry, dict) else entry for entry in item]
-        elif key in JSON_TEXT and isinstance(item, str):
-            item = jsontree.parse(item, file, line=number)
+            item = [_unpack(entry) if isinstance(entry, dict) else entry for entry in item]
         row[key] = item
     return row
 
 
 def parquet_bytes(rows: list[dict[str, Any]]) -> bytes:
-    """A table of rows whose JSON_TEXT values are text already."""
+    """A table of rows as `write.as_columns` makes them."""
     buffer = BytesIO()
     pl.DataFrame(rows, schema=SCHEMA).write_parquet(buffer)
     return buffer.getvalue()

@@ -13,9 +13,11 @@ from dataclasses import fields
 from difflib import get_close_matches
 from functools import cache
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from porism.data.finding import Doubt, Finding, KeyPath, Place, Raw, Report, Row, key_text
+from porism.data.finding import Doubt, FileFaultError, Finding, KeyPath, Place, Raw, Report, Row, key_text
+from porism.data.jsontree import parse
 from porism.data.meaning import doubts
 from porism.types import SCHEMA, Candidate, Neighbor, Problem
 
@@ -129,6 +131,8 @@ class _Settle:
                 ]
             elif key in _AS_WRITTEN and isinstance(item, Raw | int | float):
                 value[key] = str(item).lower() if isinstance(item, bool) else str(item)
+            elif key in _FREE and isinstance(item, str) and not isinstance(item, Raw):
+                value[key] = self.free(self.json_text(item, here), here)
             else:
                 value[key] = self.free(item, here)
                 if key in _BOOLEAN and not isinstance(value[key], bool):
@@ -156,6 +160,14 @@ class _Settle:
         if raw is not None and not isinstance(raw, bool | int | float):
             self.fault(path, f"holds a {type(raw).__name__}, which JSON cannot")
         return raw
+
+    def json_text(self, text: str, path: KeyPath) -> object:
+        """Keys and values as JSON text, which is how a table of plain columns holds them."""
+        try:
+            return parse(text, Path())
+        except FileFaultError as fault:
+            self.fault(path, f"must be keys and values, or those as JSON text ({fault.finding.message})")
+            return None
 
     def number(self, raw: Raw, path: KeyPath) -> bool | int | float | None:
         if raw.lower() in ("true", "false"):

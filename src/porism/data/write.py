@@ -18,15 +18,17 @@ from porism.data.finding import MAX_JSON, MAX_LINE
 from porism.errors import InputError
 from porism.types import Candidate, Neighbor, Problem
 
+FREE_FORM = ("metadata", "provenance")  # keys and values of any kind, which columns are not
 WRITE = (".jsonl", ".ndjson", ".json", ".yaml", ".yml", ".parquet")
 
 
-def write_problems(problems: Sequence[Problem], path: Path, *, force: bool = False) -> None:
+def write_problems(problems: Sequence[Problem], path: Path | str, *, force: bool = False) -> None:
     """Write problems in the format of the path's ending.
 
     With `force` an existing file is kept as FILE.bak. InputError where the file exists without it,
     cannot be written, or could not hold the problems.
     """
+    path = Path(path)
     if not problems:
         raise InputError(f"{path}: there are no problems to write")
     lines = [_line(problem) for problem in problems]
@@ -48,7 +50,7 @@ def write_problems(problems: Sequence[Problem], path: Path, *, force: bool = Fal
         case ".parquet":
             from porism.data.parquet import parquet_bytes
 
-            save(path, parquet_bytes([_pack(json.loads(line)) for line in lines]), force=force)
+            save(path, parquet_bytes([as_columns(problem) for problem in problems]), force=force)
         case ending:
             raise InputError(
                 f"{path}: {ending or 'no ending'!r} is not written: use one of {', '.join(WRITE)}"
@@ -63,6 +65,20 @@ def as_dict(record: Problem | Candidate | Neighbor) -> dict[str, Any]:
         if field.name in ("candidates", "neighbors"):
             value[field.name] = [as_dict(entry) for entry in item]
         elif field.name == "schema" or field.default is MISSING or item != field.default:
+            value[field.name] = list(item) if isinstance(item, tuple) else item
+    return value
+
+
+def as_columns(record: Problem | Candidate | Neighbor) -> dict[str, Any]:
+    """A record with every key, the same in all rows: null where nothing stands, free-form values as JSON text."""
+    value: dict[str, Any] = {}
+    for field in fields(record):
+        item = getattr(record, field.name)
+        if field.name in ("candidates", "neighbors"):
+            value[field.name] = [as_columns(entry) for entry in item]
+        elif field.name in FREE_FORM and item is not None:
+            value[field.name] = json.dumps(item, ensure_ascii=False)
+        else:
             value[field.name] = list(item) if isinstance(item, tuple) else item
     return value
 
@@ -105,15 +121,3 @@ def _bounded(path: Path, parts: list[bytes], most: int) -> None:
     """Refuse to write what could not be read again."""
     if sum(len(part) + 2 for part in parts) >= most:
         raise InputError(f"{path}: would be larger than {most // 10**6} MB; write .jsonl or .parquet instead")
-
-
-def _pack(value: dict[str, Any]) -> dict[str, Any]:
-    """A row for Parquet: free-form values as JSON text."""
-    from porism.data.parquet import JSON_TEXT
-
-    for key, item in value.items():
-        if key in JSON_TEXT:
-            value[key] = json.dumps(item, ensure_ascii=False)
-        elif key in ("candidates", "neighbors"):
-            value[key] = [_pack(entry) for entry in item]
-    return value

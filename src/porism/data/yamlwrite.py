@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
@@ -40,8 +41,8 @@ _Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", BOOLEAN, list("tTfF"))
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:null", NULL, ["", "~", "n", "N"])
 
 
-def yaml_text(rows: list[dict[str, Any]]) -> str:
-    """One document a problem."""
+def yaml_text(rows: Sequence[object]) -> str:
+    """One document a row."""
     return yaml.dump_all(
         rows,
         Dumper=_Dumper,

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 UTILITY_FIELDS = ("question", "candidate", "neighbor")
 SOLVE_FIELDS = ("question",)
+QUESTION_FIELDS = ("question", "neighbor")
+JUDGE_FIELDS = ("question", "candidate")
+PAIR_FIELDS = ("question", "first", "second")
 
 
 def load_template(path: Path | None, default: str) -> str:
@@ -96,4 +99,13 @@ def _compiled(template: str) -> Template:
     return _environment().from_string(template)
 
 
-__all__ = ["SOLVE_FIELDS", "UTILITY_FIELDS", "check_template", "load_template", "render"]
+__all__ = [
+    "JUDGE_FIELDS",
+    "PAIR_FIELDS",
+    "QUESTION_FIELDS",
+    "SOLVE_FIELDS",
+    "UTILITY_FIELDS",
+    "check_template",
+    "load_template",
+    "render",
+]

@@ -252,6 +252,12 @@ def _warnings(
         for r in reports
         if r.agreed_answer is not None
     ]
+    useless = {"too easy", "too hard", "no signal"}
+    if reports and all(useless & set(r.flags) for r in reports):
+        found.append(
+            "every neighbor is too easy, too hard or without signal: these neighbors cannot decide; "
+            "porism neighbors check tells more"
+        )
     if left_out and left_out.top_changes:
         found.append(f"leaving out neighbor {names(left_out.top_changes, 'or')} changes who is first")
     return found

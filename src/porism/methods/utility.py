@@ -7,6 +7,8 @@ own attempts at the target tell whether the target is hard for it, which is wher
 
 Rounds end at rollouts 2, 4, 8, 16, ...: the boundaries never move, so asking for more rollouts later
 extends a run and changes nothing that was asked.
+
+With another `exemplar` than the full candidate this is a control of itself (see controls.py).
 """
 
 from __future__ import annotations
@@ -16,7 +18,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from porism.errors import ConfigError
-from porism.methods.prompt import SOLVE_FIELDS, UTILITY_FIELDS, check_template, load_template, render
+from porism.methods.controls import EXEMPLARS, Donor, Exemplar, shown
+from porism.methods.prompt import (
+    QUESTION_FIELDS,
+    SOLVE_FIELDS,
+    UTILITY_FIELDS,
+    check_template,
+    load_template,
+    render,
+)
 from porism.types import (
     Ask,
     Candidate,
@@ -44,10 +54,11 @@ IDENTICAL_SHARE = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class Utility:
-    """The method. solvers: model identities; template, solve_template: texts of jinja2 templates.
+    """The method. solvers: model identities; template, solve_template, question_template: texts of jinja2 templates.
 
     rollouts: of every solver for every candidate and neighbor. target_samples: own attempts of every
-    solver at the question itself, at most `rollouts`. Raises ConfigError for settings that cannot be used.
+    solver at the question itself, at most `rollouts`. exemplar: what is shown for a candidate, others (see
+    controls.donors): where "other-question" takes it from. Raises ConfigError for settings that cannot be used.
     """
 
     solvers: tuple[str, ...]
@@ -55,8 +66,11 @@ class Utility:
     rollouts: int = 8
     template: str = field(default_factory=lambda: load_template(None, "utility"))
     solve_template: str = field(default_factory=lambda: load_template(None, "solve"))
+    question_template: str = field(default_factory=lambda: load_template(None, "utility-question"))
     no_example: bool = True
     target_samples: int = 4
+    exemplar: Exemplar = "full"
+    others: tuple[Donor, ...] = ()
     name: str = "utility"
 
     def __post_init__(self) -> None:
@@ -64,7 +78,16 @@ class Utility:
             raise ConfigError(f"{self.name}: name at least one solver, and each only once.")
         if self.rollouts < 1 or self.target_samples < 0:
             raise ConfigError(f"{self.name}: rollouts must be at least 1 and target samples at least 0.")
+        if self.exemplar not in EXEMPLARS:
+            raise ConfigError(
+                f"{self.name}: exemplar {self.exemplar!r} is not known: {', '.join(EXEMPLARS)}."
+            )
+        if self.exemplar == "other-question" and not self.others:
+            raise ConfigError(
+                f"{self.name}: other-question needs candidates of other problems (others=donors(problems))."
+            )
         check_template(self.solve_template, SOLVE_FIELDS)
+        check_template(self.question_template, QUESTION_FIELDS)
         check_template(self.template, UTILITY_FIELDS)
 
     def warnings(self) -> list[str]:
@@ -165,6 +188,8 @@ class Utility:
                 for neighbor in problem.neighbors:
                     # Without an example, only rollouts of one prompt have anything in common.
                     shared = f"candidate {row}" if candidate else f"neighbor {neighbor.id}"
+                    if candidate and self.exemplar != "full":
+                        shared = f"{self.exemplar} for {shared}"
                     prefix = f"{solver}/{problem.id}/{shared}"
                     prompt = self._prompt(solver, self._text(problem, candidate, neighbor))
                     cell = Cell(problem.id, row, neighbor.id, self.name, solver, 0)
@@ -175,14 +200,12 @@ class Utility:
             yield cell, prompt, None, f"{solver}/{problem.id}", self.target_samples
 
     def _text(self, problem: Problem, candidate: Candidate | None, neighbor: Neighbor) -> str:
-        if candidate is None:
+        question, text = shown(self.exemplar, problem, candidate, self.others) if candidate else (None, None)
+        if question is None:
             return render(self.solve_template, question=neighbor.question)
-        return render(
-            self.template,
-            question=problem.question,
-            candidate=candidate.text,
-            neighbor=neighbor.question,
-        )
+        if text is None:
+            return render(self.question_template, question=question, neighbor=neighbor.question)
+        return render(self.template, question=question, candidate=text, neighbor=neighbor.question)
 
     def _prompt(self, solver: str, text: str) -> Prompt:
         return Prompt(solver, (Message("user", text),), self.sampling)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from porism.errors import ConfigError
 
 if TYPE_CHECKING:
+    from porism.models.reward import Shape
     from porism.types import Model
 
 
@@ -47,4 +48,29 @@ def open_model(
     )
 
 
-__all__ = ["open_model"]
+def open_reward(
+    spec: str, *, shape: Shape = "pooling", base_url: str | None = None, concurrency: int | None = None
+) -> Model:
+    """The scalar reward model that `provider/model-id` names, to be entered before use. Nothing is sent yet.
+
+    shape: which of a server's services gives the number (see reward.py). Raises ConfigError as open_model does.
+    """
+    from porism.models.endpoint import resolve
+    from porism.models.reward import RewardModel
+
+    provider, slash, model_id = spec.strip().partition("/")
+    if not slash or not model_id or provider in ("local", "fake"):
+        raise ConfigError(f"a reward model is served: write it as vllm/MODEL, not {spec!r}")
+    where = resolve(provider, base_url)
+    return RewardModel(
+        model_id,
+        shape=shape,
+        name=spec.strip(),
+        base_url=where.base_url,
+        key=where.key,
+        key_variable=where.key_variable,
+        concurrency=concurrency or where.concurrency,
+    )
+
+
+__all__ = ["open_model", "open_reward"]

@@ -48,7 +48,7 @@ class OpenAIModel:
         timeout: float = 600.0,
     ) -> None:
         self.name = name
-        self.identity = model_id
+        self.identity = self.served_name = model_id
         self.concurrency = concurrency
         self.max_n = 1  # until a probe has seen the server honor more
         self.context = context
@@ -121,7 +121,8 @@ class OpenAIModel:
         quirks = self.quirks
         while True:
             try:
-                body = await self._post(wire.payload(call, self.identity, quirks))
+                url = f"{self.base_url}/chat/completions"
+                body = await self._post(url, wire.payload(call, self.served_name, quirks))
                 reply = wire.parse(body, call, self._key)
             except ModelError as error:
                 learned = wire.remedy(error, call, quirks)
@@ -140,8 +141,7 @@ class OpenAIModel:
                 self.max_n = 1
         return reply
 
-    async def _post(self, body: bytes) -> bytes:
-        url = f"{self.base_url}/chat/completions"
+    async def _post(self, url: str, body: bytes) -> bytes:
         headers = {"Content-Type": "application/json"}
         try:
             async with (
@@ -194,7 +194,7 @@ class OpenAIModel:
         """The context as /v1/models tells it (vLLM, SGLang, OpenRouter) or /props (llama.cpp)."""
         root = self.base_url.removesuffix("/v1")
         rows, props = await asyncio.gather(self.served(), self._get(f"{root}/props"))
-        own = [r for r in rows if r["id"] == self.identity] or (rows if len(rows) == 1 else [])
+        own = [r for r in rows if r["id"] == self.served_name] or (rows if len(rows) == 1 else [])
         settings = props.get("default_generation_settings") if isinstance(props, dict) else None
         found = [r.get(name) for r in own for name in ("max_model_len", "context_length")]
         found += [p.get("n_ctx") for p in (settings, props) if isinstance(p, dict)]
@@ -209,12 +209,14 @@ class OpenAIModel:
             return error
         names = [str(r["id"]) for r in await self.served()]
         if not names:
-            return _again(error, f"no {self.identity!r} at {self.base_url}: {error}. Is the base URL right?")
-        near = get_close_matches(self.identity, names, n=8, cutoff=0.3)
+            return _again(
+                error, f"no {self.served_name!r} at {self.base_url}: {error}. Is the base URL right?"
+            )
+        near = get_close_matches(self.served_name, names, n=8, cutoff=0.3)
         some = near + [n for n in names if n not in near][: 8 - len(near)]
         listed = ", ".join(quote(n[:100], safe="/:@+, ()") for n in some)
         more = f" and {len(names) - len(some)} more" if len(names) > len(some) else ""
-        return _again(error, f"{self._where} serves no model {self.identity!r}: it lists {listed}{more}")
+        return _again(error, f"{self._where} serves no model {self.served_name!r}: it lists {listed}{more}")
 
     @property
     def _open(self) -> aiohttp.ClientSession:

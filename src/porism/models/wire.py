@@ -19,8 +19,9 @@ import msgspec
 from msgspec import Struct
 
 from porism.errors import ModelError
-from porism.types import Call, Completion, Reply, Usage
+from porism.types import Call, Completion, Reply, Token, Usage
 
+ENDING = 24  # tokens at the end of an answer whose alternatives are kept
 MAX_N = 16  # rollouts of one call, where the server gives more than one
 Quirk = Literal["completion_cap", "no_seed", "no_n"]
 QUOTED = 300  # characters of a server's own words that a message may hold
@@ -55,6 +56,8 @@ def payload(call: Call, model_id: str, quirks: frozenset[Quirk] = frozenset()) -
     for name in ("top_p", "top_k", "min_p"):
         if (value := getattr(sampling, name)) is not None:
             body[name] = value
+    if sampling.top_logprobs is not None:
+        body["logprobs"], body["top_logprobs"] = True, sampling.top_logprobs
     if sampling.stop:
         body["stop"] = sampling.stop
     if "no_seed" not in quirks:
@@ -78,6 +81,7 @@ class _Choice(Struct):
     message: _Message | None = None
     index: Any = None
     finish_reason: Any = None
+    logprobs: Any = None
 
 
 class _Body(Struct):
@@ -124,7 +128,22 @@ def _completion(rollout: int, choice: _Choice) -> Completion:
         _text(message.content) or _text(message.refusal),
         "length" if reason.lower() in _LENGTH else reason,
         _text(message.reasoning_content) or _text(message.reasoning),
+        _ending(choice.logprobs) if choice.logprobs is not None else (),
     )
+
+
+def _ending(logprobs: Any) -> tuple[Token, ...]:
+    """The last tokens with their alternatives; nothing where a server tells them in some other way."""
+    try:
+        return tuple(
+            Token(
+                str(token["token"]),
+                {str(other["token"]): float(other["logprob"]) for other in token["top_logprobs"]},
+            )
+            for token in logprobs["content"][-ENDING:]
+        )
+    except (TypeError, KeyError, ValueError, AttributeError):
+        return ()
 
 
 def _text(content: Any) -> str:

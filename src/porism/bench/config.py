@@ -1,0 +1,168 @@
+"""The TOML file of `porism run`, typed: what is measured, by which methods and models, and what is compared.
+
+    data = "set.jsonl"                       [models.small]                     [methods.utility]
+    primary.metric = "auc"                   model = "local/qwen2.5-coder-0.5b"   model = "small"
+    primary.methods = ["utility", "judge"]   temperature = 0.5                    rollouts = 8
+
+Every key is checked before anything is asked; docs/benchmark.md describes them.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from porism.config import EMBEDDED, SERVED
+from porism.errors import ConfigError
+from porism.types import Sampling
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelTable(_Table):
+    """A model and how it is asked. Two tables may name the same model with other sampling: it is opened once."""
+
+    model: str
+    base_url: str | None = None
+    concurrency: int | None = Field(default=None, ge=1)
+    temperature: float | None = Field(default=None, ge=0)
+    top_p: float | None = Field(default=None, ge=0, le=1)
+    top_k: int | None = Field(default=None, ge=1)
+    min_p: float | None = Field(default=None, ge=0, le=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+
+    @property
+    def embedded(self) -> bool:
+        """Whether it runs on this machine, in llama.cpp of ours."""
+        return self.model.startswith("local/")
+
+    @property
+    def sampling(self) -> Sampling:
+        """As given, and by where the model runs for what was not."""
+        defaults = EMBEDDED if self.embedded else SERVED
+        given = {name: getattr(self, name) for name in defaults}
+        return Sampling(**{name: defaults[name] if value is None else value for name, value in given.items()})
+
+
+class Primary(_Table):
+    """The one comparison named before the data are seen; it pays for no other one."""
+
+    metric: str = "auc"
+    methods: tuple[str, str]
+
+
+class EqualCost(_Table):
+    """Give every other method as many calls, or tokens at most, a problem as the method `like` plans."""
+
+    unit: Literal["calls", "tokens"] = "calls"
+    like: str
+
+
+class BudgetTable(_Table):
+    """Limits of the whole run; what is reached stops it with exit code 3."""
+
+    requests: int | None = Field(default=None, ge=1)
+    tokens: int | None = Field(default=None, ge=1)
+    cost: float | None = Field(default=None, ge=0)
+    price: tuple[float, float] | None = None
+
+
+class BenchConfig(_Table):
+    """A whole benchmark. data: problem files. where: metadata values that a problem must have, by key.
+
+    pools: whether the set's pools were balanced by hand (so many right, so many wrong) or are what some models gave.
+    human, estimand: see docs/metrics.md. metrics: an empty list needs no label, and gives scores alone.
+    """
+
+    data: tuple[Path, ...]
+    output: Path | None = None
+    limit: int | None = Field(default=None, ge=1)
+    where: dict[str, Any] = {}
+    pools: Literal["balanced", "natural"] = "balanced"
+    human: Literal["right", "apart"] = "right"
+    estimand: Literal["average-then-rank", "rank-then-average"] = "average-then-rank"
+    metrics: tuple[str, ...] | None = None
+    primary: Primary | None = None
+    equal_cost: EqualCost | None = None
+    models: dict[str, ModelTable] = {}
+    methods: dict[str, dict[str, Any]]
+    budget: BudgetTable = BudgetTable()
+
+
+def read_config(path: Path, changes: Sequence[str] = ()) -> BenchConfig:
+    """The configuration of a TOML file, with `key=value` changes. Paths in it are relative to the file.
+
+    Raises ConfigError for a file that cannot be read, with every unknown key and bad value in one message.
+    """
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}; give a TOML file") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    for change in changes:
+        _set(values, change)
+    if isinstance(values.get("data"), str):
+        values["data"] = [values["data"]]
+    try:
+        config = BenchConfig.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError("\n".join(f"{path}: {line}" for line in _told(error))) from error
+    where = path.parent
+    return config.model_copy(update={"data": tuple(where / file for file in config.data)})
+
+
+def _set(values: dict[str, Any], change: str) -> None:
+    """Put one `a.b.c=value` in; the value as TOML reads it, else as the text it is."""
+    key, equals, text = change.partition("=")
+    if not equals or not key:
+        raise ConfigError(f"--set {change}: write key=value, as in --set methods.utility.rollouts=4")
+    try:
+        value = tomllib.loads(f"x = {text}")["x"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *path, last = key.split(".")
+    here: Any = values
+    for part in path:
+        here = here.setdefault(part, {})
+        if not isinstance(here, dict):
+            raise ConfigError(f"--set {change}: {part!r} is a value and holds no keys")
+    here[last] = value
+
+
+def _told(error: ValidationError) -> list[str]:
+    """A line for each fault: the key, what is wrong, and the nearest right key."""
+    lines = []
+    for fault in error.errors(include_url=False):
+        key = ".".join(map(str, fault["loc"]))
+        if fault["type"] == "extra_forbidden":
+            known = _known(fault["loc"])
+            close = get_close_matches(str(fault["loc"][-1]), known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+            lines.append(f"{key}: unknown key; {hint}")
+        elif fault["type"] == "missing":
+            lines.append(f"{key}: is missing")
+        else:
+            lines.append(f"{key}: {fault['msg']}, not {fault['input']!r}"[:300])
+    return lines
+
+
+def _known(path: tuple[int | str, ...]) -> list[str]:
+    tables: dict[str, type[BaseModel]] = {
+        "models": ModelTable,
+        "primary": Primary,
+        "equal_cost": EqualCost,
+        "budget": BudgetTable,
+    }
+    table = tables.get(str(path[0]), BenchConfig) if len(path) > 1 else BenchConfig
+    return list(table.model_fields)
+
+
+__all__ = ["BenchConfig", "BudgetTable", "EqualCost", "ModelTable", "Primary", "read_config"]

@@ -1,0 +1,63 @@
+"""`porism run`: several methods over a labelled set, as a TOML file says."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLE = "Example: porism run examples/bench.toml --set limit=4 --dry-run"
+
+
+def run(
+    config: Annotated[Path, typer.Argument(help="A TOML file: data, models, methods, what is compared.")],
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="KEY=VALUE instead of what the file says, as methods.utility.rollouts=4."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Run folder. [runs/NAME-HASH, found again]")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what each method would ask; ask nothing.")
+    ] = False,
+    accept_changes: Annotated[
+        bool, typer.Option("--accept-changes", help="Go on in a run whose methods had other settings.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> None:
+    """Run several methods over a labelled set and compare them. The same command resumes and extends a run."""
+    import asyncio
+
+    from porism.bench import table
+    from porism.bench.config import read_config
+    from porism.bench.run import arun, plan
+    from porism.cli.rank import confirm
+    from porism.display import choose
+    from porism.progress import printable
+
+    settings = read_config(config, change or ())
+    if output is not None:
+        settings = settings.model_copy(update={"output": output})
+    if dry_run:
+        table.show_plan(plan(settings, config), as_json=as_json)
+        return
+    resume = f"porism: to go on: {shlex.join(['porism', *sys.argv[1:]])}"
+    agreed = (lambda _: True) if accept_changes else confirm
+    try:
+        result = asyncio.run(arun(settings, config, watch=choose(), confirm=agreed))
+    except KeyboardInterrupt:  # before the first call or after the last: all that landed is stored
+        typer.echo(f"porism: interrupted\n{resume}", err=True)
+        raise typer.Exit(130) from None
+    table.show(result, as_json=as_json)
+    if result.stopped is not None:
+        typer.echo(f"porism: {printable(result.stopped, 2000)}", err=True)
+    if result.stopped is not None or result.missing:
+        typer.echo(resume, err=True)
+    raise typer.Exit(result.exit_code)
+
+
+__all__ = ["EXAMPLE", "run"]

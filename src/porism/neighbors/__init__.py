@@ -1,0 +1,1 @@
+"""Neighborhoods: where neighbors come from, and which of them are worth anything."""
