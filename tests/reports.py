@@ -11,6 +11,9 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
+from porism.bench.config import read_config
+from porism.bench.run import arun
+from porism.data import write_problems
 from porism.engine import Engine
 from porism.methods.utility import Utility
 from porism.models.fake import FakeModel
@@ -22,6 +25,28 @@ from porism.types import Candidate, Neighbor, Problem, Prompt, Sampling
 from porism.verify.pool import Verifier
 
 _T = TypeVar("_T")
+BENCH = """
+data = "set.jsonl"
+primary.metric = "auc"
+primary.methods = ["utility", "random"]
+
+[models.solver]
+model = "fake/rate_right=0.9,rate_wrong=0.2"
+max_tokens = 100
+
+[methods.utility]
+model = "solver"
+rollouts = 2
+
+[methods.answer-only]
+method = "utility"
+exemplar = "answer-only"
+model = "solver"
+rollouts = 2
+
+[methods.length]
+[methods.random]
+"""
 CASES = Path(__file__).parent / "cases"
 
 
@@ -82,6 +107,16 @@ def made(folder: Path, problems: Sequence[Problem], **settings: Any) -> Path:
     """A run of these problems in `folder`, as `porism rank` makes it."""
     rank(list(problems), output=folder, **{"model": "fake/rate_right=0.9,rate_wrong=0.2", **settings})
     return folder
+
+
+def benched(folder: Path) -> Path:
+    """A benchmark of several methods over labelled problems, as `porism run` makes it; the run folder."""
+    folder.mkdir()
+    write_problems([mathematical(f"q{i}") for i in range(4)], folder / "set.jsonl")
+    (folder / "bench.toml").write_text(BENCH, encoding="utf-8")
+    config = read_config(folder / "bench.toml", [f"output={folder / 'run'}"])
+    apart(arun(config, folder / "bench.toml", watch=SilentWatch()))
+    return folder / "run"
 
 
 def told(folder: Path, problems: Sequence[Problem], answer: Callable[[Prompt, int], str]) -> Path:

@@ -25,7 +25,7 @@ from porism.report.text import blocks, clean, inline, to_html
 from porism.run import rank
 from porism.store import Row, Store
 from porism.types import Cell
-from reports import hostile, hostile_run, made, mathematical, report
+from reports import benched, hostile, hostile_run, made, mathematical, report
 from samples import problem
 
 ALLOWED = {
@@ -385,7 +385,7 @@ def test_a_run_without_answers(run: Path, tmp_path: Path) -> None:
 def test_a_run_whose_settings_are_torn(run: Path, tmp_path: Path, content: bytes) -> None:
     copy = broken(run, tmp_path)
     (copy / "run.json").write_bytes(content)
-    assert "nothing is ranked" in text_of(copy)
+    assert "Nothing can be ranked" in text_of(copy)
 
 
 def test_a_run_without_problems(run: Path, tmp_path: Path) -> None:
@@ -393,7 +393,7 @@ def test_a_run_without_problems(run: Path, tmp_path: Path) -> None:
     (copy / "problems.jsonl").write_bytes(b"")
     assert "holds no problem" in text_of(copy)
     (copy / "problems.jsonl").write_bytes(b'{"id": "x"')
-    assert "nothing is ranked" in text_of(copy)
+    assert "Nothing can be ranked" in text_of(copy)
 
 
 def test_a_run_that_a_budget_stopped(tmp_path: Path) -> None:
@@ -471,6 +471,45 @@ def test_markdown(run: Path) -> None:
     assert "a is ahead" in text
     only = asyncio.run(write(run, None, format="md", problems=["valuation"]))
     assert only == text
+
+
+# Benchmarks
+
+
+def test_a_benchmark_shows_every_method(tmp_path: Path) -> None:
+    run = benched(tmp_path / "bench")
+    html = report(run).read_text(encoding="utf-8")
+    text = check_harmless(html).text
+    for words in (
+        "The comparison named beforehand",
+        "auc: utility minus random",
+        "answer-only",
+        "Comparisons",
+        "Controls",
+        "Utility lost",
+        "The published numbers",
+        "Scores by method",
+        "agrees with utility",
+        "a against b",
+    ):
+        assert words in text, words
+    assert "utility" in asyncio.run(write(run, None, format="md"))
+
+
+def test_a_benchmark_whose_settings_are_torn(tmp_path: Path) -> None:
+    run = benched(tmp_path / "bench")
+    settings = (run / "run.json").read_text(encoding="utf-8")
+    (run / "run.json").write_text(settings.replace('"settings"', '"sett"'), encoding="utf-8")
+    assert "Nothing can be ranked" in text_of(run)
+
+
+def test_answers_checked_by_another_version_are_not_mixed(run: Path, tmp_path: Path) -> None:
+    copy = broken(run, tmp_path)
+    with Store(copy) as store:
+        store.update_settings(lambda old: {**old, "verifier": "0"})
+    text = text_of(copy)
+    assert "a result must not mix them" in text
+    assert "--again" in text
 
 
 # Small things

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from porism.report.load import Folder
 from porism.report.page import write_html
-from reports import apart, hostile_run, made, mathematical, report
+from reports import apart, benched, hostile_run, made, mathematical, report
 from samples import problem
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -62,6 +62,12 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return apart(write())
 
 
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a benchmark."""
+    return report(benched(tmp_path_factory.mktemp("bench") / "bench"))
+
+
 @contextmanager
 def opened(
     browser: Browser,
@@ -94,7 +100,7 @@ def opened(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["one", "many"])
+@pytest.mark.parametrize("name", ["one", "many", "bench"])
 def test_it_fits_every_width(browser: Browser, name: str, width: int, request: pytest.FixtureRequest) -> None:
     with opened(browser, request.getfixturevalue(name), width=width) as page:
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -253,7 +259,7 @@ def test_the_keyboard_is_enough(browser: Browser, one: Path) -> None:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("name", ["one", "many"])
+@pytest.mark.parametrize("name", ["one", "many", "bench"])
 def test_it_is_accessible(browser: Browser, name: str, dark: bool, request: pytest.FixtureRequest) -> None:
     with opened(browser, request.getfixturevalue(name), dark=dark) as page:
         if name == "many":

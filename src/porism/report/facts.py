@@ -16,7 +16,7 @@ def facts(folder: Folder, pages: Sequence[Page]) -> dict[str, Any]:
     sessions = folder.sessions
     usage = folder.store.usage
     notices = list(folder.notices)
-    if folder.method is not None and not folder.problems:
+    if folder.methods and not folder.problems:
         notices.append("This run holds no problem.")
     if not folder.store.rows:
         notices.append("Nothing has been answered yet.")
@@ -72,8 +72,9 @@ def _settings(folder: Folder, pages: Sequence[Page]) -> list[tuple[str, str]]:
         found.append(("Solver", name if identity == name else f"{name} ({identity})"))
     if method is not None:
         sampling = msgspec.to_builtins(method.sampling)
+        names = [m.name for m in folder.methods]
         found += [
-            ("Method", method.name),
+            ("Method" if len(names) == 1 else "Methods", ", ".join(names)),
             ("Rollouts", f"{method.rollouts} for every candidate and neighbor"),
             ("Sampling", ", ".join(f"{key} {value}" for key, value in sampling.items())),
             ("Row without example", "asked" if method.no_example else "left out"),

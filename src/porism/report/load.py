@@ -10,7 +10,7 @@ from collections import Counter
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct
 
@@ -19,10 +19,14 @@ from porism.errors import ConfigError, StoreError
 from porism.methods.ranking import Ranking
 from porism.methods.ranking import rank as ranking_of
 from porism.methods.utility import Utility
-from porism.run import stored_plan
+from porism.run import stored_methods
 from porism.store import MISSING, Row, Store
-from porism.types import Completion, Observation, Problem
+from porism.types import Completion, Method, Observation, Problem, Score
+from porism.verify import VERSION
 from porism.verify.pool import Verifier
+
+if TYPE_CHECKING:
+    from porism.bench.run import Benchmark
 
 
 class Rollout(Struct, frozen=True):
@@ -33,7 +37,10 @@ class Rollout(Struct, frozen=True):
 
 
 class Page(Struct, frozen=True, kw_only=True):
-    """A problem with its ranking, and how much of its plan is answered. rollouts: by candidate (None: no example)."""
+    """A problem with its ranking, and how much of the plan behind it is answered.
+
+    rollouts: by candidate (None: no example). scores: of every method of a benchmark, by its name and the candidate.
+    """
 
     problem: Problem
     ranking: Ranking
@@ -41,6 +48,7 @@ class Page(Struct, frozen=True, kw_only=True):
     planned: int
     answered: int
     missing: int
+    scores: dict[str, dict[str, Score]] = {}
 
 
 class Session(Struct, frozen=True):
@@ -54,14 +62,15 @@ class Session(Struct, frozen=True):
 class Folder:
     """The run folder, open for reading. An async context manager.
 
-    notices: what is wrong with the folder itself, a sentence each. Raises StoreError or ConfigError where there is
-    no run at all.
+    notices: what is wrong with the folder itself, a sentence each. method: the utility that problems are ranked by,
+    None where there is none. Raises StoreError or ConfigError where there is no run at all.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.notices: list[str] = []
         self.problems: list[Problem] = []
+        self.methods: list[Method] = []
         self.method: Utility | None = None
         self.store = Store(path, write=False)
         self.settings = self._settings()
@@ -69,9 +78,16 @@ class Folder:
         if not self.settings and not self.notices and not (path / "index.jsonl").exists():
             raise ConfigError(f"{path}: no run.json here, so this is no run folder")
         try:
-            self.problems, self.method = stored_plan(self.store)
+            self.store.check_version(VERSION)
+            self.problems, self.methods = stored_methods(self.store)
         except (ConfigError, StoreError) as error:
-            self.notices.append(f"The questions of this run cannot be read, so nothing is ranked: {error}.")
+            self.notices.append(f"Nothing can be ranked: {error}")
+        utilities = [m for m in self.methods if isinstance(m, Utility) and m.exemplar == "full"]
+        self.method = utilities[0] if utilities else None
+        if self.methods and self.method is None:
+            self.notices.append(
+                "No method here is a utility with whole candidates, so there are no problem pages."
+            )
         if self.store.torn:
             self.notices.append(
                 f"{self.store.torn} unreadable lines in the run folder were passed over; the command that made the "
@@ -102,9 +118,10 @@ class Folder:
         return str(self.settings.get("name") or self.path.resolve().name)
 
     async def page(self, problem: Problem) -> Page:
-        """The problem as far as completed rounds go. Costs no token."""
-        assert self.method is not None
-        seen = await replay(self.store, self._checker, [problem], [self.method])
+        """The problem as far as completed rounds go. Costs no token; needs a utility among the methods."""
+        if self.method is None:
+            raise ConfigError(f"{self.path}: no method here ranks by utility")
+        seen = await replay(self.store, self._checker, [problem], self.methods)
         observations = seen.get((problem.id, self.method.name), [])
         asks = self.method.plan(problem, [])
         rows = {ask.work.id: self.store.rows.get(ask.work.id) for ask in asks}
@@ -119,6 +136,7 @@ class Folder:
             if id is not None and (row := rows[id]) is not None:
                 found.setdefault(o.cell.candidate, []).append(Rollout(o, row))
         stored = [row for row in rows.values() if row is not None]
+        others = self.methods if len(self.methods) > 1 else []
         return Page(
             problem=problem,
             ranking=ranking_of(problem, self.method, observations),
@@ -126,7 +144,20 @@ class Folder:
             planned=len(rows),
             answered=sum(row.finish != MISSING for row in stored),
             missing=sum(row.finish == MISSING for row in stored),
+            scores={m.name: m.score(problem, seen.get((problem.id, m.name), [])) for m in others},
         )
+
+    async def benchmark(self) -> Benchmark | None:
+        """The metrics of a benchmark; None where this is none, or they cannot be computed (which becomes a notice)."""
+        from porism.bench.run import is_benchmark, score
+
+        if not (self.methods and is_benchmark(self.settings)):
+            return None
+        try:
+            return await score(self.path)
+        except (ConfigError, StoreError) as error:
+            self.notices.append(f"The metrics cannot be computed: {error}")
+            return None
 
     def completion(self, rollout: Rollout) -> Completion | str:
         """The stored answer, or why it cannot be shown."""

@@ -23,11 +23,12 @@ from porism import __version__
 from porism.methods.message import CAVEAT
 from porism.methods.ranking import Ranking
 from porism.report import plots
+from porism.report.bench import bench_context
 from porism.report.evidence import evidence, pairs
 from porism.report.facts import facts
 from porism.report.load import Folder, Page
 from porism.report.text import LONGEST, clean, inline, to_html
-from porism.types import Candidate
+from porism.types import Candidate, Score
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -80,6 +81,7 @@ async def write_html(
         fits = len(packed) <= packed_room
         packed_room -= len(packed) if fits else 0
         entries.append(_entry(page, None, packed if fits else None))
+    bench = await folder.benchmark()
     context = facts(folder, [entry.page for entry in entries])
     style, script = _asset("style.css"), _asset("script.js")
     stream = (
@@ -87,6 +89,9 @@ async def write_html(
         .get_template("page.html.j2")
         .stream(
             **context,
+            bench=_environment().get_template("bench.html.j2").render(**bench_context(bench))
+            if bench
+            else "",
             problems=entries,
             single=single and bool(entries),
             style=_markup(style),
@@ -122,9 +127,17 @@ def _body(folder: Folder, page: Page, number: int, *, level: int, full: bool) ->
             candidates={c.id: c for c in problem.candidates},
             position={c.id: i for i, c in enumerate(problem.candidates)},
             labels={c.id: _markup(_label(c)) for c in problem.candidates},
+            first_of={name: _highest(scores) for name, scores in page.scores.items()},
+            base=folder.method.name if folder.method else "",
             solvers=len(folder.method.solvers) if folder.method else 0,
         )
     )
+
+
+def _highest(scores: dict[str, Score]) -> list[str]:
+    """The candidates with the highest score."""
+    values = {id: score.value for id, score in scores.items() if score.value is not None}
+    return [id for id, value in values.items() if value == max(values.values())]
 
 
 def _entry(page: Page, body: str | None, packed: str | None) -> Entry:
@@ -213,6 +226,7 @@ def _environment() -> Environment:
         "value": lambda value, most=400: _markup(inline(value, most)),
         "answer": answer,
         "share": _share,
+        "number": lambda value: "–" if value is None else f"{value:.3g}".replace("-", "−"),
         "signed": lambda value: "" if value is None else f"{value:+.2f}".replace("-", "−"),
         "shade": plots.shade,
         "sentence": lambda text: (
