@@ -3,8 +3,8 @@
     python benchmarks/report.py                   200 problems, 10 candidates, 5 neighbors, 8 rollouts of 2 KB
     python benchmarks/report.py --problems 2000   the size the report is built for; needs 3 GB of disk
 
-The run is made by the engine itself with a fake model, and its texts are of words that compress about as badly as
-prose. Opening is measured in the Chromium of this machine, from the call to the end of the `load` event and one frame.
+The run is written as the engine writes one, with texts of made-up words that compress about as badly as prose.
+Opening is measured in the Chromium of this machine, from the call to the end of the `load` event and one frame.
 """
 
 from __future__ import annotations
@@ -19,15 +19,12 @@ from pathlib import Path
 
 import msgspec
 
-from porism.engine import Engine
 from porism.methods.utility import Utility
-from porism.models.fake import FakeModel, draw
-from porism.progress import SilentWatch
 from porism.report import write
 from porism.report.maths import mathml
-from porism.store import Store
-from porism.types import Candidate, Neighbor, Problem, Prompt, Sampling
-from porism.verify.pool import Verifier
+from porism.store import Row, Store
+from porism.types import SCHEMA, Candidate, Completion, Neighbor, Problem, Sampling, Usage, Verdict
+from porism.verify import VERSION
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 SYLLABLES = [a + b for a in "bcdfghklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "is")]
@@ -52,47 +49,50 @@ def prose(rng: random.Random, size: int) -> str:
 
 
 def problem(number: int, candidates: int, neighbors: int) -> Problem:
-    """Problem `number` of the benchmark; its first candidate helps."""
+    """Problem `number` of the benchmark."""
     rng = random.Random(number)
     return Problem(
         id=f"problem-{number:04}",
         question=prose(rng, 300),
         candidates=tuple(
-            Candidate(id=f"c{i}", text=("[[helps]] " if i == 0 else "") + prose(rng, 2000), correct=i == 0)
-            for i in range(candidates)
+            Candidate(id=f"c{i}", text=prose(rng, 2000), correct=i == 0) for i in range(candidates)
         ),
         neighbors=tuple(
-            Neighbor(id=f"n{j}", question=prose(rng, 200) + f" [[answer: {j + 100}]]", answer=str(j + 100))
-            for j in range(neighbors)
+            Neighbor(id=f"n{j}", question=prose(rng, 200), answer=str(j + 100)) for j in range(neighbors)
         ),
     )
 
 
-def answer(prompt: Prompt, rollout: int) -> str:
-    """2 KB of prose and an answer, right at 70 % where the candidate helps and at 20 % elsewhere."""
-    text = prompt.messages[0].content
-    rng = draw("bench", prompt.key, rollout)
-    gold = text[text.rindex("[[answer: ") + 10 : text.rindex("]]")]
-    rate = 0.7 if "[[helps]]" in text else 0.2
-    return prose(rng, 2000) + f" \\boxed{{{gold if rng.random() < rate else rng.randrange(1000)}}}"
-
-
-async def make(folder: Path, problems: list[Problem]) -> None:
-    """A run of these problems in `folder`, through the engine."""
-    model = FakeModel("fake/default", answer=answer, concurrency=64)
-    method = Utility(solvers=(model.identity,), sampling=Sampling(max_tokens=1000), target_samples=0)
-    async with Verifier() as checker:
-        with Store(folder) as store:
-            await Engine({model.identity: model}, store, checker, SilentWatch()).run(problems, [method])
-            store.update_settings(
-                lambda old: {
-                    **old,
-                    "name": "benchmark",
-                    "models": {"fake/default": model.identity},
-                    "method": msgspec.to_builtins(method),
-                }
-            )
-            store.write("problems.jsonl", b"".join(msgspec.json.encode(p) + b"\n" for p in problems))
+def make(folder: Path, problems: list[Problem]) -> None:
+    """A run of these problems in `folder`: every rollout of the plan with a text of its own, and its verdict."""
+    model = "fake/benchmark"
+    method = Utility(solvers=(model,), sampling=Sampling(max_tokens=1000), target_samples=0)
+    book = prose(random.Random(0), 5_000_000)
+    rng = random.Random(1)
+    with Store(folder) as store:
+        settings = {"schema": SCHEMA, "name": "benchmark", "models": {model: model}, "verifier": VERSION}
+        store.write_json("run.json", {**settings, "method": msgspec.to_builtins(method)})
+        store.write("problems.jsonl", b"".join(msgspec.json.encode(p) + b"\n" for p in problems))
+        for each in problems:
+            for ask in method.plan(each, []):
+                assert ask.gold is not None
+                right = rng.random() < (0.7 if ask.cell.candidate == "c0" else 0.2)
+                answer = ask.gold.answer if right else str(rng.randrange(1000, 1010))
+                start = rng.randrange(len(book) - 2000)
+                text = f"{book[start : start + 2000]} \\boxed{{{answer}}}"
+                row = Row(
+                    ask.work.id,
+                    ask.cell,
+                    "stop",
+                    answer,
+                    "box",
+                    ask.work.id[:16],
+                    usage=Usage(600, 500, 0, 1),
+                )
+                store.add(row, Completion(0, text))
+                if not store.verdicts(answer, ask.gold):
+                    verdict = Verdict("correct" if right else "wrong", "number")
+                    store.add_verdict(answer, ask.gold, VERSION, verdict)
 
 
 def opening(file: Path) -> dict[str, float]:
@@ -137,7 +137,7 @@ def main() -> None:
         folder = options.keep or Path(temporary) / "run"
         begun = time.perf_counter()
         if not (folder / "run.json").exists():
-            asyncio.run(make(folder, [problem(i, 10, 5) for i in range(options.problems)]))
+            make(folder, [problem(i, 10, 5) for i in range(options.problems)])
         made, begun = round(time.perf_counter() - begun, 1), time.perf_counter()
         file = folder / "report.html"
         asyncio.run(write(folder, file))

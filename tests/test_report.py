@@ -20,7 +20,8 @@ from porism.report import write
 from porism.report.evidence import final_block, first_difference
 from porism.report.load import Folder
 from porism.report.maths import checked, mathml
-from porism.report.page import duration, write_html
+from porism.report.page import Layout, write_html
+from porism.report.template import duration
 from porism.report.text import blocks, clean, inline, to_html
 from porism.run import rank
 from porism.store import Row, Store
@@ -329,7 +330,7 @@ def test_the_places_to_look_at() -> None:
 async def write_with(run: Path, wanted: str, plain: int, packed: int) -> str:
     file = run.with_suffix(".html")
     async with Folder(run) as folder:
-        await write_html(folder, file, wanted=[wanted], plain_room=plain, packed_room=packed)
+        await write_html(folder, file, Layout(wanted=[wanted], plain=plain, packed=packed))
     return file.read_text(encoding="utf-8")
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from porism.report.load import Folder
-from porism.report.page import write_html
+from porism.report.page import Layout, write_html
 from reports import apart, benched, hostile_run, made, mathematical, report
 from samples import problem
 
@@ -56,7 +58,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     async def write() -> Path:
         file = run.with_suffix(".html")
         async with Folder(run) as folder:
-            await write_html(folder, file, plain_room=30_000)
+            await write_html(folder, file, Layout(plain=30_000))
         return file
 
     return apart(write())
@@ -185,10 +187,7 @@ def test_packed_problems_unfold(browser: Browser, many: Path) -> None:
 
 def test_a_link_to_a_packed_place_leads_there(browser: Browser, many: Path) -> None:
     with opened(browser, many, "#p12-evidence") as page:
-        page.locator("#p12-evidence").wait_for()
-        page.wait_for_function(
-            "Math.abs(document.getElementById('p12-evidence').getBoundingClientRect().top) < 500"
-        )
+        expect(page.locator("#p12-evidence")).to_be_in_viewport()
         page.locator("#all tbody a", has_text="q11").click()
         page.locator("#p11 table.heat").wait_for()
 
@@ -315,3 +314,35 @@ def test_hostile_texts_run_nothing(browser: Browser, tmp_path: Path) -> None:
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     with opened(browser, file, script=False) as page:
         assert page.locator(".answer").is_visible()
+
+
+def test_an_open_page_follows_its_run(browser: Browser, tmp_path: Path) -> None:
+    made(tmp_path / "run", [mathematical()], rollouts=2)
+    with serving(tmp_path / "run") as address:
+        context = browser.new_context()
+        page = context.new_page()
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+        page.goto(address)
+        page.get_by_role("button", name="Dark").click()
+        page.locator(".pair summary").nth(1).click()
+        assert "2/2" in page.locator(".heat").inner_text()
+        made(tmp_path / "run", [mathematical()], rollouts=4)
+        page.locator(".heat td", has_text="/4").first.wait_for(timeout=60_000)
+        assert page.locator(".pair[open]").count() == 2
+        assert brightness(page, "body") < 50
+        assert not said
+        context.close()
+
+
+@contextmanager
+def serving(run: Path) -> Iterator[str]:
+    """A viewer of the run in a process of its own; gives its address."""
+    command = [sys.executable, "-m", "porism", "view", str(run)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.communicate()

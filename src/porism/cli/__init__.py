@@ -32,6 +32,7 @@ app.command(epilog="Example: porism score runs/necklaces-1f2e3d4c5b6a --json")(r
 app.command(epilog="Example: porism status runs/necklaces-1f2e3d4c5b6a")(runs.status)
 app.command(epilog=stress.EXAMPLE)(stress.stress)
 app.command(epilog=report.EXAMPLE)(report.report)
+app.command(epilog=report.VIEW_EXAMPLE)(report.view)
 app.command(epilog="Example: porism new my-problem")(new)
 app.command(epilog=sample.EXAMPLE)(sample.sample)
 app.command(epilog=label.EXAMPLE)(label.label)

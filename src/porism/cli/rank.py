@@ -85,14 +85,19 @@ def rank(
     allow_code: Annotated[
         bool, typer.Option("--allow-code", help="Import and call checkers that answer types name.")
     ] = False,
+    show: Annotated[
+        bool, typer.Option("--open", help="At the end write the report and open it in the browser.")
+    ] = False,
 ) -> None:
     """Rank the candidates of each problem by their consequences. The same command resumes and extends a run."""
     import asyncio
 
     from porism import prepare, run, table
+    from porism.cli.report import browse
     from porism.display import choose
     from porism.errors import ConfigError
     from porism.progress import printable
+    from porism.report import need_extra, write
 
     if method != "utility":
         raise ConfigError(f"--method {method}: the method is utility")
@@ -122,6 +127,8 @@ def rank(
     if dry_run:
         table.show_plan(prepare.plan(file, **settings), as_json=as_json, price=price_of(price))
         return
+    if show:
+        need_extra()
     watch = choose()
     resume = f"porism: to go on: {shlex.join(['porism', *sys.argv[1:]])}"
     try:
@@ -134,6 +141,10 @@ def rank(
         typer.echo(f"porism: {printable(result.stopped, 2000)}", err=True)
     if result.stopped is not None or result.missing:
         typer.echo(resume, err=True)
+    if show:
+        page = Path(result.run, "report.html")
+        asyncio.run(write(Path(result.run), page))
+        browse(page.resolve().as_uri())
     raise typer.Exit(result.exit_code)
 
 

@@ -27,14 +27,14 @@ async def write(
     from porism.report.load import Folder
 
     if format == "html":
-        _need_extra()
+        need_extra()
     async with Folder(run) as folder:
-        _check(folder.problems, problems)
+        check_ids(folder.problems, problems)
         try:
             if format == "html":
-                from porism.report.page import write_html
+                from porism.report.page import Layout, write_html
 
-                await write_html(folder, file or run / "report.html", wanted=frozenset(problems))
+                await write_html(folder, file or run / "report.html", Layout(wanted=frozenset(problems)))
                 return ""
             from porism.report import tables
 
@@ -50,7 +50,8 @@ async def write(
         return text
 
 
-def _need_extra() -> None:
+def need_extra() -> None:
+    """Raises MissingExtra where the libraries of the HTML report are not installed."""
     from importlib.util import find_spec
 
     from porism.errors import MissingExtra
@@ -59,7 +60,8 @@ def _need_extra() -> None:
         raise MissingExtra("porism report", "report")
 
 
-def _check(known: Sequence[Problem], asked: Sequence[str]) -> None:
+def check_ids(known: Sequence[Problem], asked: Sequence[str]) -> None:
+    """Raises ConfigError for an id that no problem has, with the nearest that one has."""
     from difflib import get_close_matches
 
     from porism.errors import ConfigError
@@ -68,14 +70,8 @@ def _check(known: Sequence[Problem], asked: Sequence[str]) -> None:
     for id in asked:
         if id not in ids:
             near = get_close_matches(id, ids, n=1)
-            hint = (
-                f"did you mean {near[0]!r}?"
-                if near
-                else f"there are {', '.join(ids[:5])}"
-                if ids
-                else "there is none"
-            )
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(ids[:5]) or 'none'}"
             raise ConfigError(f"--problems {id}: the run has no such problem; {hint}")
 
 
-__all__ = ["Format", "write"]
+__all__ = ["Format", "check_ids", "need_extra", "write"]

@@ -10,34 +10,26 @@ from __future__ import annotations
 import gzip
 from base64 import b64encode
 from collections.abc import Collection
-from functools import lru_cache
+from dataclasses import dataclass
 from hashlib import sha256
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
-from porism import __version__
-from porism.methods.message import CAVEAT
 from porism.methods.ranking import Ranking
-from porism.report import plots
 from porism.report.bench import bench_context
 from porism.report.evidence import evidence, pairs
 from porism.report.facts import facts
 from porism.report.load import Folder, Page
-from porism.report.text import LONGEST, clean, inline, to_html
+from porism.report.template import asset, environment, markup, share
+from porism.report.text import LONGEST
 from porism.types import Candidate, Score
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 FULL = 10  # problems of a run that shows every pair of every problem
 PLAIN = 2_000_000  # bytes of plain HTML of problems; the rest is packed
 PACKED = 45_000_000  # bytes of packed problems; the rest is left out, and said so
 SHORT = 6_000  # characters of a text in a run that is packed
-SIGNS = {"correct": "✓", "wrong": "✗", "no_answer": "∅", "undecided": "?", "missing": "…"}
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -54,49 +46,52 @@ class Entry(Struct, frozen=True, kw_only=True):
     warnings: int
 
 
-async def write_html(
-    folder: Folder,
-    file: Path,
-    *,
-    wanted: Collection[str] = (),
-    plain_room: int = PLAIN,
-    packed_room: int = PACKED,
-) -> None:
-    """Write the report of an open run folder, in one step.
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What goes into the file in which form.
 
-    wanted: ids of problems to show in full. plain_room, packed_room: bytes that problems may take in either form; in
-    a small run, and where they are wanted, they are plain whatever they take.
+    wanted: ids of problems to show in full. plain, packed: bytes that the problems may take in either form; in a small
+    run, and where they are wanted, they are plain whatever they take. live: the page's number where it is served while
+    the run goes on; such a page may ask its own server for the next.
     """
+
+    wanted: Collection[str] = ()
+    plain: int = PLAIN
+    packed: int = PACKED
+    live: int | None = None
+
+
+async def write_html(folder: Folder, file: Path, layout: Layout) -> None:
+    """Write the report of an open run folder, in one step."""
     entries: list[Entry] = []
     single = len(folder.problems) == 1
+    plain, packed = layout.plain, layout.packed
     for number, problem in enumerate(folder.problems if folder.method else ()):
         page = await folder.page(problem)
-        full = len(folder.problems) <= FULL or problem.id in wanted
+        full = len(folder.problems) <= FULL or problem.id in layout.wanted
         body = _body(folder, page, number, level=3 if single else 4, full=full)
-        if full or len(body) <= plain_room:
-            plain_room -= 0 if full else len(body)
+        if full or len(body) <= plain:
+            plain -= 0 if full else len(body)
             entries.append(_entry(page, body, None))
             continue
-        packed = b64encode(gzip.compress(body.encode(), 9, mtime=0)).decode()
-        fits = len(packed) <= packed_room
-        packed_room -= len(packed) if fits else 0
-        entries.append(_entry(page, None, packed if fits else None))
+        small = b64encode(gzip.compress(body.encode(), 9, mtime=0)).decode()
+        fits = len(small) <= packed
+        packed -= len(small) if fits else 0
+        entries.append(_entry(page, None, small if fits else None))
     bench = await folder.benchmark()
-    context = facts(folder, [entry.page for entry in entries])
-    style, script = _asset("style.css"), _asset("script.js")
+    style, script = asset("style.css"), asset("script.js")
     stream = (
-        _environment()
+        environment()
         .get_template("page.html.j2")
         .stream(
-            **context,
-            bench=_environment().get_template("bench.html.j2").render(**bench_context(bench))
-            if bench
-            else "",
+            **facts(folder, [entry.page for entry in entries]),
+            bench=environment().get_template("bench.html.j2").render(**bench_context(bench)) if bench else "",
             problems=entries,
             single=single and bool(entries),
-            style=_markup(style),
-            script=_markup(script),
-            policy=_policy(style, script),
+            style=markup(style),
+            script=markup(script),
+            policy=_policy(style, script, live=layout.live is not None),
+            live=layout.live,
         )
     )
     stream.enable_buffering(64)
@@ -115,7 +110,7 @@ def _body(folder: Folder, page: Page, number: int, *, level: int, full: bool) ->
     found = [evidence(folder, page, pair, most) for pair in pairs(page, every=full)]
     rows = [*ranking.ranking, *([ranking.no_example] if ranking.no_example else [])]
     return (
-        _environment()
+        environment()
         .get_template("problem.html.j2")
         .render(
             page=page,
@@ -126,7 +121,7 @@ def _body(folder: Folder, page: Page, number: int, *, level: int, full: bool) ->
             heat_rows=rows,
             candidates={c.id: c for c in problem.candidates},
             position={c.id: i for i, c in enumerate(problem.candidates)},
-            labels={c.id: _markup(_label(c)) for c in problem.candidates},
+            labels={c.id: markup(_label(c)) for c in problem.candidates},
             first_of={name: _highest(scores) for name, scores in page.scores.items()},
             base=folder.method.name if folder.method else "",
             solvers=len(folder.method.solvers) if folder.method else 0,
@@ -154,7 +149,7 @@ def _entry(page: Page, body: str | None, packed: str | None) -> Entry:
         first=_first(ranking),
         decisive=_decisive(ranking),
         rates=rates,
-        spoken=", ".join(f"{n.id} {_share(rate)}" for n, rate in zip(ranking.neighbors, rates, strict=False)),
+        spoken=", ".join(f"{n.id} {share(rate)}" for n, rate in zip(ranking.neighbors, rates, strict=False)),
         warnings=warnings,
     )
 
@@ -196,76 +191,14 @@ def _label(candidate: Candidate) -> str:
     return "".join(f" {mark}" for mark in marks)
 
 
-def _policy(style: str, script: str) -> str:
+def _policy(style: str, script: str, *, live: bool) -> str:
     def hashed(text: str) -> str:
         return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
     return (
         f"default-src 'none'; style-src {hashed(style)}; script-src {hashed(script)}; base-uri 'none'; "
-        "form-action 'none'"
+        "form-action 'none'" + ("; connect-src 'self'" if live else "")
     )
 
 
-@lru_cache(maxsize=4)
-def _asset(name: str) -> str:
-    return files("porism").joinpath("report", "templates", name).read_text(encoding="utf-8")
-
-
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined, pass_context
-
-    @pass_context
-    def text(context: Any, value: str) -> Any:
-        return _markup(to_html(value, context.get("most", LONGEST)))
-
-    env = Environment(autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(_asset))
-    env.filters |= {
-        "text": text,
-        "plain": lambda value, most=400: clean(str(value), most),
-        "value": lambda value, most=400: _markup(inline(value, most)),
-        "answer": answer,
-        "share": _share,
-        "number": lambda value: "–" if value is None else f"{value:.3g}".replace("-", "−"),
-        "signed": lambda value: "" if value is None else f"{value:+.2f}".replace("-", "−"),
-        "shade": plots.shade,
-        "sentence": lambda text: (
-            text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
-        ),
-        "duration": duration,
-    }
-    env.globals |= {
-        "interval": lambda *numbers: _markup(plots.interval(*numbers)),
-        "strip": lambda rates: _markup(plots.strip(rates)),
-        "signs": SIGNS,
-        "caveat": CAVEAT,
-        "version": __version__,
-    }
-    return env
-
-
-def answer(ranking: Ranking) -> str:
-    """The ranking's message without its standing caveat, which the page prints once, smaller."""
-    return clean(ranking.message.removesuffix(CAVEAT).strip(), 1000)
-
-
-def duration(seconds: float | None) -> str:
-    """3 s, 4 min 5 s, 2 h 10 min; a question mark for what is not known."""
-    if seconds is None:
-        return "?"
-    minutes, s = divmod(round(seconds), 60)
-    hours, m = divmod(minutes, 60)
-    return f"{hours} h {m} min" if hours else f"{m} min {s} s" if m else f"{s} s"
-
-
-def _share(value: float | None) -> str:
-    return "?" if value is None else f"{value:.2f}"
-
-
-def _markup(text: str) -> Any:
-    from markupsafe import Markup
-
-    return Markup(text)  # noqa: S704  made here: escaped, or an asset of ours
-
-
-__all__ = ["answer", "duration", "write_html"]
+__all__ = ["Layout", "write_html"]

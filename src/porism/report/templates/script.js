@@ -114,5 +114,22 @@
     apply();
   }
 
+  // A page served by `porism view` is followed by a newer one: what was unfolded stays so.
+  const live = document.body.dataset.live;
+  if (live) {
+    const kept = JSON.parse(sessionStorage.getItem("porism") || "{}");
+    if (kept.theme) { root.dataset.theme = kept.theme; labelTheme(); }
+    for (const id of kept.open || []) {
+      const details = byId(id);
+      if (details) unfold(details);
+    }
+    new EventSource("events").addEventListener("message", (event) => {
+      if (event.data === live) return;
+      const open = all("details[open][id]").map((details) => details.id);
+      sessionStorage.setItem("porism", JSON.stringify({ open, theme: root.dataset.theme }));
+      location.reload();
+    });
+  }
+
   addEventListener("beforeprint", () => all("details:not([data-packed])").forEach((details) => { details.open = true; }));
 })();
