@@ -307,6 +307,13 @@ def test_formulas_are_found(text: str, formulas: list[str]) -> None:
     assert [f for block in blocks(text) for f in block.formulas] == formulas
 
 
+def test_answers_are_formulas_where_they_can_be() -> None:
+    assert inline(r"\frac{1}{2}").startswith("<math><mfrac>")
+    assert inline(r"$x^2$ or 3").startswith("<math><msup>")
+    assert inline("12 < 13") == "12 &lt; 13"
+    assert inline(r"\nosuch{1}") == r"\nosuch{1}"
+
+
 def test_long_texts_are_cut_in_the_middle_and_it_is_said() -> None:
     shown = clean("a" * 30_000 + "z" * 30_000, 1000)
     assert shown.startswith("aaa")

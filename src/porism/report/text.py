@@ -90,9 +90,12 @@ def to_html(text: str, most: int = LONGEST) -> str:
 
 
 def inline(text: str, most: int = 400) -> str:
-    """A short text, such as an answer, on one line: formulas where it marks them, and nothing else."""
+    """A short text, such as an answer, on one line: formulas where it marks them, or as a whole, and nothing else."""
     held: list[tuple[str, bool]] = []
-    flat = _lift(" ".join(clean(text, most).split()), held)
+    whole = " ".join(clean(text, most).split())
+    flat = _lift(whole, held)
+    if not held and "\\" in whole and (formula := mathml(whole, False)).startswith("<math"):
+        return formula
     return _HELD.sub(lambda m: mathml(held[int(m[1])][0], False), escape(flat))
 
 
