@@ -26,6 +26,7 @@ from porism.report.text import blocks, clean, inline, to_html
 from porism.run import rank
 from porism.store import Row, Store
 from porism.types import Cell
+from porism.verify import VERSION
 from reports import benched, hostile, hostile_run, made, mathematical, report
 from samples import problem
 
@@ -307,6 +308,11 @@ def test_formulas_are_found(text: str, formulas: list[str]) -> None:
     assert [f for block in blocks(text) for f in block.formulas] == formulas
 
 
+def test_a_stop_stays_with_its_formula() -> None:
+    assert "</math>.</span>" in to_html("So $v=48$. The answer")
+    assert '<span class="nb">' not in to_html("So $v=48$ and $$x$$.")
+
+
 def test_answers_are_formulas_where_they_can_be() -> None:
     assert inline(r"\frac{1}{2}").startswith("<math><mfrac>")
     assert inline(r"$x^2$ or 3").startswith("<math><msup>")
@@ -518,6 +524,14 @@ def test_answers_checked_by_another_version_are_not_mixed(run: Path, tmp_path: P
     text = text_of(copy)
     assert "a result must not mix them" in text
     assert "--again" in text
+    for file in (copy / "verdicts").iterdir():  # the same where only the verdicts tell
+        file.write_text(file.read_text(encoding="utf-8").replace(f'"version":"{VERSION}"', '"version":"0"'))
+    with Store(copy) as store:
+        store.update_settings(lambda old: {**old, "verifier": VERSION})
+    text = text_of(copy)
+    assert "From problem valuation on nothing can be ranked" in text
+    with pytest.raises(ConfigError, match="must not mix"):
+        asyncio.run(write(copy, None, format="csv"))
 
 
 # Small things

@@ -7,6 +7,7 @@ can still be read is shown. Only a folder that holds no run at all is an error.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -146,6 +147,16 @@ class Folder:
             missing=sum(row.finish == MISSING for row in stored),
             scores={m.name: m.score(problem, seen.get((problem.id, m.name), [])) for m in others},
         )
+
+    async def pages(self) -> AsyncIterator[Page]:
+        """Problem by problem, up to the first that cannot be ranked, which becomes a notice."""
+        for problem in self.problems if self.method else ():
+            try:
+                page = await self.page(problem)
+            except ConfigError as error:
+                self.notices.append(f"From problem {problem.id} on nothing can be ranked: {error}")
+                return
+            yield page
 
     async def benchmark(self) -> Benchmark | None:
         """The metrics of a benchmark; None where this is none, or they cannot be computed (which becomes a notice)."""

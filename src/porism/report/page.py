@@ -66,10 +66,9 @@ async def write_html(folder: Folder, file: Path, layout: Layout) -> None:
     entries: list[Entry] = []
     single = len(folder.problems) == 1
     plain, packed = layout.plain, layout.packed
-    for number, problem in enumerate(folder.problems if folder.method else ()):
-        page = await folder.page(problem)
-        full = len(folder.problems) <= FULL or problem.id in layout.wanted
-        body = _body(folder, page, number, level=3 if single else 4, full=full)
+    async for page in folder.pages():
+        full = len(folder.problems) <= FULL or page.problem.id in layout.wanted
+        body = _body(folder, page, len(entries), level=3 if single else 4, full=full)
         if full or len(body) <= plain:
             plain -= 0 if full else len(body)
             entries.append(_entry(page, body, None))

@@ -35,6 +35,7 @@ _MATHS_ENVIRONMENT = re.compile(
     "[pbvBV]?matrix|smallmatrix"
 )
 _HELD = re.compile("\ue000(\\d+)\ue001")
+_HELD_AND_STOP = re.compile("\ue000(\\d+)\ue001([.,;:!?)]*)")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _BRACE = re.compile(r"\\.|[{}\n]")
 _MARKS = str.maketrans("", "", "\ue000\ue001")
@@ -116,10 +117,16 @@ def _block(html: str, source: str, held: Sequence[tuple[str, bool]]) -> Block:
     inside = [int(m[1]) for m in _HELD.finditer(source)]
     back = _HELD.sub(lambda m: f"${held[int(m[1])][0]}$", source)
     # A display stands in a paragraph of Markdown's making, where HTML allows no <div>.
-    shown = _HELD.sub(lambda m: mathml(*held[int(m[1])]), html)
+    shown = _HELD_AND_STOP.sub(lambda m: _put_back(*held[int(m[1])], m[2]), html)
     if 'class="display"' in shown:
         shown = shown.replace("<p>", '<div class="p">').replace("</p>", "</div>")
     return Block(shown, back, tuple(held[i][0] for i in inside))
+
+
+def _put_back(latex: str, display: bool, stop: str) -> str:
+    """The formula with the stop after it, which must not begin a line."""
+    shown = mathml(latex, display)
+    return f'<span class="nb">{shown}{stop}</span>' if stop and not display else shown + stop
 
 
 def _lift(text: str, held: list[tuple[str, bool]]) -> str:
