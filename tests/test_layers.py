@@ -16,6 +16,14 @@ ROOT = Path(__file__).resolve().parents[1] / "src"
 LAYERS: list[tuple[str, ...]] = [
     ("porism.types", "porism.errors"),
     (
+        "porism.neighbors.definition",
+        "porism.neighbors.draw",
+        "porism.neighbors.expand",
+        "porism.neighbors.expression",
+        "porism.neighbors.family",
+        "porism.neighbors.functions",
+        "porism.neighbors.rules",
+        "porism.neighbors.values",
         "porism.verify",
         "porism.methods",
         "porism.metrics",

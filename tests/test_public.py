@@ -16,7 +16,8 @@ import porism
 ROOT = Path(__file__).resolve().parents[1]
 LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
 MACHINE = [  # spelled so that this file does not match itself
-    re.compile(r"(?<![\w.$}/~-])/(?:home|Users|root|work|tmp|opt|mnt|nix)/[\w.-]+"),
+    re.compile(r"(?<![\w.$}/~-])/(?:home|Users|root|work|tmp|opt|mnt)/[\w.-]+"),
+    re.compile(r"/nix/store/\w{32}-"),
     re.compile(r"\b[a-z]:\\\\?users\\", re.IGNORECASE),
     re.compile(r"(?:pypi|pythonhosted|registry\.npmjs)\.(?:org|io)\b|\bfile:/{2}", re.IGNORECASE),
 ]

@@ -13,8 +13,8 @@ from porism.engine import Engine, Outcome, replay
 from porism.errors import BudgetReached
 from porism.lane import RetryPolicy
 from porism.methods.controls import EXEMPLARS, donors, shown
-from porism.methods.genrm import GenRM
-from porism.methods.judge import Judge
+from porism.methods.genrm import FORMS, GenRM
+from porism.methods.judge import SCALES, Judge
 from porism.methods.pairwise import Pairwise
 from porism.methods.trivial import Length, Random
 from porism.methods.utility import Utility
@@ -196,12 +196,29 @@ def test_all_controls_in_one_run_cost_what_differs(tmp_path: Path) -> None:
         assert len({s.value for s in found[p.id, "utility-question-only"].values()}) == 1
 
 
+def test_fake_models_can_judge(tmp_path: Path) -> None:
+    """Every method that reads marks, from the built-in prompts to a ranking that has the helpful candidate first."""
+    model = FakeModel("fake/rate_right=0.9,rate_wrong=0.1")
+    j, s = (model.identity,), SAMPLING
+    chosen: list[Method] = [
+        *(Judge(judges=j, sampling=s, scale=scale, name=f"judge-{scale}") for scale in SCALES),
+        *(GenRM(judges=j, sampling=s, form=form, name=f"genrm-{form}") for form in FORMS),
+        Pairwise(judges=j, sampling=s, calls=8),
+    ]
+    outcome, _ = go(tmp_path / "run", [model], chosen)
+    for score in scores(outcome, chosen).values():
+        values = {id: one.value or 0.0 for id, one in score.items()}
+        assert max(values, key=lambda i: values[i]) == "a"
+        assert sorted(values.values())[-2] < values["a"]
+        assert not any("unparsed" in flag for one in score.values() for flag in one.flags)
+
+
 def test_over_a_real_connection(tmp_path: Path) -> None:
     """Roles that only a reward model's template knows, larger limits and several methods, over HTTP."""
 
     async def work() -> list[dict[str, object]]:
         async with (
-            misbehaving(limited=0.1, cut=0.05) as server,
+            misbehaving(limited=0.1, cut=0.05, says="I would rather not say.") as server,
             OpenAIModel("test-model", name="generic/test-model", base_url=server.url) as model,
             Verifier(workers=1) as checker,
         ):

@@ -79,7 +79,7 @@ def test_every_protection_is_tried() -> None:
         "socket.create_connection(('127.0.0.1', 80))",
         "urllib.request.urlopen('http://127.0.0.1/')",
         "libc.syscall(425, 8, ctypes.create_string_buffer(120)) >= 0 or sys.exit('refused')",  # io_uring
-        "open('/tmp/porism-was-here', 'w')",
+        "open(TEMP + '/porism-was-here', 'w')",
         "open(os.path.dirname(os.path.dirname(PACKAGE)) + '/porism-was-here', 'w')",
         "open('../porism-was-here', 'w')",
         "open('/dev/shm/porism-was-here', 'w')",
@@ -114,7 +114,8 @@ def test_a_forbidden_act_is_refused(act: str) -> None:
     modules = "ctypes, fcntl, multiprocessing, os, resource, socket, subprocess, sys, threading, time, urllib.request"
     package = Path(sympy.__file__)
     whole = package.read_bytes()
-    source = f"import {modules}\nlibc = ctypes.CDLL(None)\nPACKAGE = {str(package)!r}\n{act}\nprint('done')"
+    names = f"PACKAGE = {str(package)!r}\nTEMP = {tempfile.gettempdir()!r}"
+    source = f"import {modules}\nlibc = ctypes.CDLL(None)\n{names}\n{act}\nprint('done')"
     done = ran(source)
     assert done.stopped is None
     assert done.error is not None
@@ -123,7 +124,7 @@ def test_a_forbidden_act_is_refused(act: str) -> None:
     )
     assert "done" not in done.output
     assert package.read_bytes() == whole
-    assert not Path("/tmp/porism-was-here").exists()
+    assert not Path(tempfile.gettempdir(), "porism-was-here").exists()
 
 
 def test_memory_is_bounded() -> None:

@@ -62,11 +62,12 @@ def resolve(settings: dict[str, Any]) -> RankConfig:
 
 
 def read(
-    problems: Problems, limit: int | None, *, candidates: bool = True
+    problems: Problems, limit: int | None, *, candidates: bool = True, allow_code: bool = False
 ) -> tuple[list[Problem], str, list[str]]:
     """The problems to rank, the run's name, and warnings. DataError where one cannot be ranked.
 
-    candidates: whether a problem needs some; its neighbors alone can be looked at without.
+    Neighbors of a family are drawn here. candidates: whether a problem needs some; its neighbors alone can be looked
+    at without. allow_code: whether a family's answer rule may be code.
     """
     if isinstance(problems, str | Path):
         from porism.data import load
@@ -79,6 +80,11 @@ def read(
         chosen = [problems] if isinstance(problems, Problem) else list(problems)[:limit]
         warnings, where = _doubts(chosen), "the problems given"
         name = chosen[0].id if len(chosen) == 1 else "problems"
+    if any(problem.family is not None for problem in chosen):
+        from porism.neighbors.code import run_code
+        from porism.neighbors.expand import expanded
+
+        chosen = [expanded(problem, run=run_code if allow_code else None) for problem in chosen]
     faults = [] if chosen else [f"{where}: there is no problem here"]
     for problem in chosen:
         if not problem.neighbors:
@@ -206,7 +212,7 @@ def plan(problems: Problems, *, candidates: bool = True, **settings: Any) -> Pla
     candidates: whether a problem needs some.
     """
     config = resolve(settings)
-    chosen, name, _ = read(problems, config.limit, candidates=candidates)
+    chosen, name, _ = read(problems, config.limit, candidates=candidates, allow_code=config.allow_code)
     path = run_folder(chosen, name, config)
     method = make_method(config, config.models)
     asks = [ask for problem in chosen for ask in method.plan(problem, [])]

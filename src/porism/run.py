@@ -130,7 +130,7 @@ async def arank(
     watch: who looks on. confirm: asked with the differences when the run folder was made with other settings.
     """
     config = resolve(settings)
-    chosen, name, warnings = read(problems, config.limit)
+    chosen, name, warnings = read(problems, config.limit, allow_code=config.allow_code)
     return await run_problems(chosen, name, config, warnings=warnings, watch=watch, confirm=confirm)
 
 

@@ -80,6 +80,7 @@ class Problem:
     answer: str | None = None
     solution: str | None = None
     subject: str | None = None
+    family: dict[str, Any] | None = None  # as written; porism.neighbors.expand draws neighbors from it
     metadata: dict[str, Any] | None = None
 
 

@@ -3,6 +3,7 @@
     question.md or .tex        the target
     candidates/*.md, *.tex     one attempt a file: its id is the file's name; optional YAML front matter
     neighbors.yaml             a list of {question, answer, ...}
+    family.yaml                optional: a family that more neighbors are drawn from
     answer.md  solution.md     optional, as .tex too
     problem.yaml               optional: id, group, subject, metadata, answer
 
@@ -104,6 +105,15 @@ class _Folder:
             for number, item in enumerate(value, start=1)
         ]
 
+    def family(self) -> None:
+        if (found := _yaml_file(self.folder, "family")) is None:
+            return
+        file, value, node = found
+        if "family" in self.value:
+            raise FileFaultError(file, None, "problem.yaml gives 'family' too: keep one of them")
+        self.value["family"] = value
+        self.files[("family",)] = (file, lambda path: yamltree.line_of(node, path) + 1)
+
 
 def _problem(folder: Path) -> Iterator[Row | Finding]:
     """One row. A file that cannot be read is a finding, and the others are still looked at."""
@@ -118,7 +128,7 @@ def _problem(folder: Path) -> Iterator[Row | Finding]:
         elif not file.name.startswith(".") and not file.name.endswith(("~", ".bak")):
             yield Finding("warning", str(file), None, "", "not read: a candidate is a .md or .tex file")
     whole = True
-    for part in [*parts, problem.neighbors]:
+    for part in [*parts, problem.neighbors, problem.family]:
         try:
             part()
         except FileFaultError as fault:

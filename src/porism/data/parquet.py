@@ -1,6 +1,6 @@
 """Parquet, both ways: one row a problem, candidates and neighbors as lists of structs.
 
-Metadata and provenance are free-form, which columns are not: they are JSON text. Columns are checked once,
+Families, metadata and provenance are free-form, which columns are not: they are JSON text. Columns are checked once,
 before any row, so that a foreign file gives one line and not one a row.
 """
 
@@ -51,6 +51,7 @@ SCHEMA: dict[str, Any] = {
     "answer": pl.String,
     "solution": pl.String,
     "subject": pl.String,
+    "family": pl.String,
     "metadata": pl.String,
 }
 

@@ -16,6 +16,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from porism.data.families import inlined
 from porism.data.finding import Doubt, FileFaultError, Finding, KeyPath, Place, Raw, Report, Row, key_text
 from porism.data.jsontree import parse
 from porism.data.meaning import doubts
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 _AS_WRITTEN = ("id", "group", "answer", "derived_from", "source")  # a number here is text
 _BOOLEAN = ("correct", "human")
-_FREE = ("metadata", "provenance")
+_FREE = ("family", "metadata", "provenance")
 _DEPTH = 100
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -50,7 +51,9 @@ def check_rows(rows: Iterable[Row | Finding]) -> Report:
         if isinstance(row, Finding):
             findings.append(row)
             continue
-        value, problem, found = _check(row.value)
+        raw, unread = inlined(row)
+        value, problem, found = _check(raw)
+        found = unread + found
         id = value.get("id")
         if isinstance(id, str) and id:
             if id in used:
@@ -72,7 +75,11 @@ def check_rows(rows: Iterable[Row | Finding]) -> Report:
 def _unfinished(problems: list[Problem], places: list[Place]) -> Iterator[Finding]:
     """One warning for all problems without candidates, and one for those without neighbors."""
     for key in ("candidates", "neighbors"):
-        bare = [place for problem, place in zip(problems, places, strict=True) if not getattr(problem, key)]
+        bare = [
+            place
+            for problem, place in zip(problems, places, strict=True)
+            if not getattr(problem, key) and not (key == "neighbors" and problem.family is not None)
+        ]
         if bare:
             file, line = bare[0](())
             many = f"{len(bare)} problems have" if len(bare) > 1 else "1 problem has"
@@ -96,6 +103,10 @@ def _check(raw: object) -> tuple[dict[str, Any], Problem | None, list[Doubt]]:
     except ValidationError as error:
         found += [doubt for doubt in _typed(error.errors(include_url=False)) if doubt[1] not in settled]
     found += doubts(value)
+    if problem is not None and problem.family is not None and all(kind != "error" for kind, _, _ in found):
+        from porism.neighbors.expand import doubts as family_doubts
+
+        found += family_doubts(problem)
     return value, problem, found
 
 
@@ -104,6 +115,12 @@ def _adapter() -> TypeAdapter[Problem]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(Problem)
+
+
+def settled(raw: dict[str, Any]) -> tuple[dict[str, Any], list[Doubt]]:
+    """Keys and values from a file with every number a number, and what cannot be one."""
+    settle = _Settle()
+    return {key: settle.free(item, (key,)) for key, item in raw.items()}, settle.found
 
 
 class _Settle:

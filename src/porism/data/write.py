@@ -18,7 +18,7 @@ from porism.data.finding import MAX_JSON, MAX_LINE
 from porism.errors import InputError
 from porism.types import Candidate, Neighbor, Problem
 
-FREE_FORM = ("metadata", "provenance")  # keys and values of any kind, which columns are not
+FREE_FORM = ("family", "metadata", "provenance")  # keys and values of any kind, which columns are not
 WRITE = (".jsonl", ".ndjson", ".json", ".yaml", ".yml", ".parquet")
 
 

@@ -4,6 +4,7 @@ For tests, for the documentation and for trying out a plan. Rollout k of a promp
 every run and on every machine, whatever went wrong on the way. A fake cannot solve anything, so a question
 carries its answer as a mark, `[[answer: X]]`, and a candidate that would help carries `[[helps]]`: the last
 mark in the prompt is answered rightly at rate_right where a `[[helps]]` stands before it, else at rate_wrong.
+A prompt that ends in the form of a judge's mark gets one: a good one at the same rates.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ from porism.errors import ConfigError, ModelError
 from porism.types import Call, Completion, Prompt, Reply, Usage
 
 _MARK = re.compile(r"\[\[answer:\s*(.*?)\s*\]\]")
+_FORM = re.compile(
+    r"(?:^(?P<label>Score|Better|Verdict|Correct): <(?P<yes>\w+)(?: or (?P<no>\w+)|[^<>]*)>"
+    r"|\\boxed\{<rating 1>, <rating 2>\})\s*\Z",
+    re.MULTILINE,
+)
+_RANGE = re.compile(r"whole number from (\d+) to (\d+)")
 _OF_THE_ANSWER = ("rate_right", "rate_wrong", "tokens", "truncate", "blank", "seed")
 _WORDS = [
     "we",
@@ -117,12 +124,35 @@ def solve(text: str, spec: FakeSpec, rng: Random) -> tuple[str, str]:
         return filler, "length"
     if blank < spec.blank:
         return f"{filler}.", "stop"
+    if judged := _judged(text, luck, slip, spec):
+        return f"{filler}.\n{judged}", "stop"
     marks = list(_MARK.finditer(text))
     if not marks:
         return f"{filler}. \\boxed{{{slip}}}", "stop"
     rate = spec.rate_right if "[[helps]]" in text[: marks[-1].start()] else spec.rate_wrong
     gold = marks[-1][1]
     return f"{filler}. \\boxed{{{gold if luck < rate else _wrong(gold, slip)}}}", "stop"
+
+
+def _judged(text: str, luck: float, slip: int, spec: FakeSpec) -> str | None:
+    """The last line of a judge's answer, where the prompt asks for one: what helps is found good at rate_right."""
+    asked = _FORM.search(text)
+    if asked is None:
+        return None
+    good = luck < (spec.rate_right if "[[helps]]" in text else spec.rate_wrong)
+    if asked["label"] is None:
+        return f"\\boxed{{{5 - slip % 2 if good else 1 + slip % 2}, 1}}"
+    if asked["label"] == "Score":
+        ranges = _RANGE.findall(text)
+        least, most = map(int, ranges[-1]) if ranges else (1, 10)
+        return f"Score: {most - slip % 3 if good else least + slip % 3}"
+    if asked["label"] == "Better":
+        first, _, second = text.rpartition("Attempt B:")
+        helps = "[[helps]]" in first, "[[helps]]" in second
+        if helps[0] == helps[1]:
+            return f"Better: {('A', 'B', 'tie')[slip % 3]}"
+        return f"Better: {'A' if helps[0] == good else 'B'}"
+    return f"{asked['label']}: {(asked['no'], asked['yes'])[good]}"
 
 
 def _wrong(gold: str, slip: int) -> str:
@@ -197,6 +227,10 @@ class FakeModel:
         if self._answer is not None:
             return Completion(rollout, self._answer(prompt, rollout))
         text = "\n".join(m.content for m in prompt.messages)
+        if (
+            prompt.messages[-1].role == "response_2"
+        ):  # as the chat template of a generative reward model would
+            text += "\n\\boxed{<rating 1>, <rating 2>}"
         said, reason = solve(text, self.spec, draw("answer", prompt.key, rollout))
         words = said.split(" ")
         if len(words) > prompt.sampling.max_tokens:

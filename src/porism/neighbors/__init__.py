@@ -1,1 +1,1 @@
-"""Neighborhoods: where neighbors come from, and which of them are worth anything."""
+"""Neighborhoods: where neighbors come from, whether their answers can be trusted, and which are worth anything."""

@@ -113,7 +113,7 @@ def _report_ended(control: socket.socket, children: set[int]) -> None:
 def _run(link: socket.socket, limit: float) -> None:
     """A worker's life: bounded, silent, and ended by os._exit."""
     try:
-        _confine()
+        confine()
         items = 0
         while True:
             size = _receive(link, FRAME.size)
@@ -133,7 +133,8 @@ def _run(link: socket.socket, limit: float) -> None:
         os._exit(0)
 
 
-def _confine() -> None:
+def confine() -> None:
+    """Bound this process: memory, no files, no core; a CPU timer ends it, and so does its parent's end."""
     sys.setrecursionlimit(DEPTH)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
