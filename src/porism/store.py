@@ -34,9 +34,10 @@ _encode = msgspec.json.Encoder().encode
 _T = TypeVar("_T")
 
 
-class Row(Struct, frozen=True, omit_defaults=True):
+class Row(Struct, frozen=True, omit_defaults=True, gc=False):
     """One rollout in the index.
 
+    Large runs hold a million of these, none of them in a cycle, so the garbage collector leaves them alone (gc=False).
     usage stands on the first row of its call and is empty on the others, so sums are exact. finish is the
     server's finish reason, or `missing`; again says that a missing one may be asked again by a later session.
     """
