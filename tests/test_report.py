@@ -71,6 +71,7 @@ ALLOWED = {
         "line",
         "circle",
         "rect",
+        "path",
         "details",
         "summary",
         "article",

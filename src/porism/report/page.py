@@ -35,6 +35,7 @@ SHORT = 6_000  # characters of a text in a run that is packed
 class Entry(Struct, frozen=True, kw_only=True):
     """A problem as the page holds it: plain (body), packed, or neither. state: words the filter goes by."""
 
+    number: int
     page: Page
     body: str | None
     packed: str | None
@@ -71,12 +72,12 @@ async def write_html(folder: Folder, file: Path, layout: Layout) -> None:
         body = _body(folder, page, len(entries), level=3 if single else 4, full=full)
         if full or len(body) <= plain:
             plain -= 0 if full else len(body)
-            entries.append(_entry(page, body, None))
+            entries.append(_entry(len(entries), page, body, None))
             continue
         small = b64encode(gzip.compress(body.encode(), 9, mtime=0)).decode()
         fits = len(small) <= packed
         packed -= len(small) if fits else 0
-        entries.append(_entry(page, None, small if fits else None))
+        entries.append(_entry(len(entries), page, None, small if fits else None))
     bench = await folder.benchmark()
     style, script = asset("style.css"), asset("script.js")
     stream = (
@@ -134,13 +135,14 @@ def _highest(scores: dict[str, Score]) -> list[str]:
     return [id for id, value in values.items() if value == max(values.values())]
 
 
-def _entry(page: Page, body: str | None, packed: str | None) -> Entry:
+def _entry(number: int, page: Page, body: str | None, packed: str | None) -> Entry:
     ranking, top = page.ranking, page.ranking.ranking[0] if page.ranking.ranking else None
     decided = [p for p in ranking.ranking if p.rank is not None]
     state = "open" if not decided else "ahead" if len(ranking.leaders) == 1 and len(decided) > 1 else "tied"
     warnings = len(ranking.warnings) + (page.answered + page.missing < page.planned)
     rates = [top.by_neighbor[n.id].rate for n in ranking.neighbors] if top else []
     return Entry(
+        number=number,
         page=structs.replace(page, rollouts={}),  # they are many, and in the body
         body=body,
         packed=packed,
