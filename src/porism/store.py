@@ -34,9 +34,10 @@ _encode = msgspec.json.Encoder().encode
 _T = TypeVar("_T")
 
 
-class Row(Struct, frozen=True, omit_defaults=True):
+class Row(Struct, frozen=True, omit_defaults=True, gc=False):
     """One rollout in the index.
 
+    Large runs hold a million of these, none of them in a cycle, so the garbage collector leaves them alone (gc=False).
     usage stands on the first row of its call and is empty on the others, so sums are exact. finish is the
     server's finish reason, or `missing`; again says that a missing one may be asked again by a later session.
     """
@@ -124,7 +125,7 @@ class Store:
         for file in sorted((self.path / "verdicts").glob("*.jsonl")):
             for line in self._lines(file, _VerdictRow):
                 self._verdicts.setdefault((line.answer, line.gold), {})[line.version] = line.verdict
-        self.failures = sum(1 for _ in self._lines(self.path / "errors.jsonl", Failure))
+        self.failures = sum(1 for _ in self.failed())
         segments = [int(f.stem) for f in (self.path / "text").glob("*.jsonl") if f.stem.isdecimal()]
         self._segment = max(segments, default=0) + 1
 
@@ -152,6 +153,10 @@ class Store:
         except (OSError, msgspec.DecodeError) as error:
             raise StoreError(f"{file}: the text of rollout {row.id} cannot be read: {error}") from error
         return Completion(rollout, found.text, row.finish, found.reasoning, found.ending)
+
+    def failed(self) -> Iterator[Failure]:
+        """Every failed attempt, in the order they happened."""
+        return self._lines(self.path / "errors.jsonl", Failure)
 
     def verdict(self, answer: str, gold: Gold, version: str) -> Verdict | None:
         """The verdict stored for this answer under this version of the verifier; None where it was never decided.
