@@ -128,6 +128,8 @@ def test_metrics_are_those_worked_by_hand(file: Path, tmp_path: Path) -> None:
     assert first["primary"]
     assert (first["a"], first["b"], first["metric"]) == ("utility", "random", "auc")
     assert {c["b"] for c in others} == {"answer-only", "length", "random"}
+    assert ("random", "auc") not in {(c["b"], c["metric"]) for c in others}  # it has had its own 5 %
+    assert len(others) == 5
     assert all(c["verdict"] == "not distinguishable" for c in others)
 
 
@@ -243,6 +245,19 @@ def test_killed_and_resumed_gives_the_same(file: Path, tmp_path: Path) -> None:
         ("equal_cost.like=judge", "there is no [methods.judge]"),
         ("data=missing.jsonl", "missing.jsonl"),
         ("models.solver.temperature=-1", "models.solver.temperature"),
+        ("models.solver.temperature=inf", "finite"),
+        ("models.again={model='fake/rate_right=1,rate_wrong=0', base_url='http://x'}", "opened once"),
+        ("models.solver.reward=score", "writes no text"),
+        ("methods.reward.model=solver", 'says reward = "pooling"'),
+        ("methods.utility.rollouts=nan", "rollouts is nan: it must be a whole number"),
+        ("methods.utility.rollouts=2.5", "rollouts is 2.5: it must be a whole number"),
+        ("methods.utility.rollouts=true", "rollouts is True: it must be a whole number"),
+        ("methods.random.seed='x'", "seed is 'x': it must be a whole number"),
+        ("methods.utility.solvers=['x']", "solvers is no key"),
+        ("primary.methods=['utility', 'utility']", "not compared with itself"),
+        ("metrics=['recall@x']", "unknown metric"),
+        ("budget.cost=3", "price"),
+        ("data=[]", "data: is empty"),
         ("methods.utility.template=nowhere.j2", "nowhere.j2"),
         ("nonsense", "write key=value"),
     ],
@@ -280,6 +295,19 @@ def test_toml_that_cannot_be_read_names_the_line(tmp_path: Path) -> None:
     done = run("run", "bad.toml", cwd=tmp_path)
     assert done.returncode == 2
     assert "line 2" in done.stderr
+
+
+def test_a_reward_model_is_a_method_like_the_others(file: Path, tmp_path: Path) -> None:
+    with serving() as url:
+        change = f"models.rm={{model='vllm/test-model', base_url='{url}', reward='classify'}}"
+        flags = ["--set", change, "--set", "methods.reward.model=rm"]
+        done = run("run", file, *flags, "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    # The server's reward is high for what helps, and of two such the shorter one's: the first wins but in p3.
+    assert document["methods"]["reward"]["acc@1"]["value"] == pytest.approx(4 / 5)
+    again = run("score", document["run"], "--json", cwd=tmp_path)
+    assert json.loads(again.stdout)["methods"] == document["methods"]
 
 
 # Equal cost

@@ -16,6 +16,7 @@ from porism.types import Generate, Method, Problem
 
 COUNTS = ("rollouts", "calls", "samples")  # what a method asks of each cell, by the name of its setting
 _ROLES = ("solvers", "judges")
+_OWN = ("name", "sampling", "others")  # of a method's settings, those that a table does not state
 _TEMPLATES = ("template", "solve_template", "question_template")
 MOST_CALLS = 4096
 
@@ -57,8 +58,17 @@ def _one(
     known = {f.name for f in dataclasses.fields(METHODS[method])}  # type: ignore[arg-type]
     tables = _models(config, name, settings.pop("model", None))
     role = next((role for role in _ROLES if role in known), None)
-    if tables and role is None:
+    for key in (*_ROLES, *_OWN):
+        if key in settings:
+            raise ConfigError(
+                f"methods.{name}: {key} is no key of a method's table; models and sampling are in [models]"
+            )
+    if method == "reward":
+        settings["model"] = _reward(name, tables, identify)
+    elif tables and role is None:
         raise ConfigError(f"methods.{name}: {method} asks no model; take `model` out")
+    elif any(table.reward for table in tables):
+        raise ConfigError(f"methods.{name}: a reward model writes no text; {method} needs a model that does")
     if (not tables and role == "judges") or (not tables and method == "utility"):
         raise ConfigError(f'methods.{name}: {method} needs a model: model = "NAME" of a table [models.NAME]')
     if tables and role:
@@ -91,6 +101,15 @@ def _models(config: BenchConfig, name: str, given: object) -> list[ModelTable]:
                 f"methods.{name}.model: there is no [models.{one}]: {', '.join(config.models) or 'none'}"
             )
     return [config.models[one] for one in names]
+
+
+def _reward(name: str, tables: Sequence[ModelTable], identify: Identify) -> str:
+    if len(tables) != 1 or tables[0].reward is None:
+        raise ConfigError(
+            f'methods.{name}: reward needs one reward model: model = "NAME" of a table [models.NAME] that says '
+            'reward = "pooling", "classify" or "score"'
+        )
+    return identify(tables[0])
 
 
 def _sampling(name: str, tables: Sequence[ModelTable]) -> Any:

@@ -27,7 +27,7 @@ from porism.engine import Engine, Watch, replay
 from porism.errors import ConfigError, DataError
 from porism.interrupt import interruptible
 from porism.methods.make import METHODS
-from porism.models import open_model
+from porism.models import open_model, open_reward
 from porism.prepare import enter
 from porism.store import Store
 from porism.types import Generate, Method, Model, Observation, Problem, Usage
@@ -211,8 +211,8 @@ def stored(store: Store) -> tuple[BenchConfig, list[Problem], list[Method]]:
 
 
 def _check_names(config: BenchConfig) -> None:
-    """ConfigError where a comparison names a method that is not there, or a metric that is none."""
-    from porism.metrics import METRICS
+    """InputError where a comparison names a method that is not there, or a metric that is none."""
+    from porism.metrics.formulas import check
 
     if not config.methods:
         raise ConfigError("there are no methods: write a table [methods.utility]")
@@ -221,8 +221,7 @@ def _check_names(config: BenchConfig) -> None:
             raise ConfigError(f"primary.methods: there is no [methods.{name}]: {', '.join(config.methods)}")
     metrics = [*(config.metrics or ()), *([config.primary.metric] if config.primary else [])]
     for metric in metrics:
-        if metric not in METRICS and not metric.startswith("recall@"):
-            raise ConfigError(f"unknown metric {metric!r}: {', '.join(METRICS)}, or recall@K")
+        check(metric)
 
 
 async def _open_models(
@@ -238,8 +237,11 @@ async def _open_models(
         limit = max(t.sampling.max_tokens for t in config.models.values() if t.model == table.model)
         # As for `rank`: two characters a token is on the safe side. A second asking may be twice as long.
         context = longest // 2 + 2 * limit + 64 if table.embedded else None
-        model = open_model(
-            table.model, base_url=table.base_url, context=context, concurrency=table.concurrency
+        where: dict[str, Any] = {"base_url": table.base_url, "concurrency": table.concurrency}
+        model = (
+            open_reward(table.model, shape=table.reward, **where)
+            if table.reward
+            else open_model(table.model, context=context, **where)
         )
         opened[table.model] = await enter(stack, model, watch, warnings)
     return opened
