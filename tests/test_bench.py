@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -288,6 +289,45 @@ def test_an_unlabelled_set_has_no_metrics_but_scores(tmp_path: Path, file: Path)
     done = run("run", file, "--set", "metrics=[]", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["paired"] == []
+
+
+def test_neighbors_of_a_family_are_drawn_as_for_rank(tmp_path: Path, file: Path) -> None:
+    family = {
+        "name": "sums",
+        "question": "What is <n> + 1? [[answer: <value>]]",
+        "parameters": {"n": {"type": "integer", "range": [200, 300]}},
+        "derived": {"value": "n + 1"},
+        "answer": "n + 1",
+        "neighbors": 3,
+    }
+    drawn = replace(pool("p0", POOLS["p0"]), neighbors=(), family=family)
+    write_problems([drawn], tmp_path / "set.jsonl", force=True)
+    done = run("run", file, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["methods"]["utility"]["right"]["value"] == 1
+    assert document["methods"]["utility"]["rollouts"] == 3 * 5 * 2 + 1  # and the attempt at the target
+    again = run("score", document["run"], "--json", cwd=tmp_path)
+    assert json.loads(again.stdout)["methods"] == document["methods"]
+
+
+def test_code_of_an_answer_type_runs_only_when_allowed(tmp_path: Path, file: Path) -> None:
+    (tmp_path / "mine.py").write_text("def same(answer, gold):\n    return answer == gold\n")
+    whole = pool("p0", POOLS["p0"])
+    coded = replace(
+        whole, neighbors=tuple(replace(n, answer_type="python:mine:same") for n in whole.neighbors)
+    )
+    write_problems([coded], tmp_path / "set.jsonl", force=True)
+    refused = run("run", file, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "--allow-code" in refused.stderr
+    done = run("run", file, "--json", "--allow-code", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["methods"]["utility"]["right"]["value"] == 1
+    assert run("score", document["run"], cwd=tmp_path).returncode == 2
+    again = run("score", document["run"], "--json", "--allow-code", cwd=tmp_path)
+    assert json.loads(again.stdout)["methods"] == document["methods"]
 
 
 def test_toml_that_cannot_be_read_names_the_line(tmp_path: Path) -> None:

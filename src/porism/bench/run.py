@@ -20,15 +20,16 @@ from porism import __version__
 from porism.bench.build import COUNTS, build, cost, kind
 from porism.bench.config import BenchConfig
 from porism.bench.evaluate import Evaluated, check_labels, evaluated, scores
+from porism.bench.problems import read_problems
 from porism.budget import Budget
 from porism.config import changed
-from porism.data import data_hash, load
+from porism.data import data_hash
 from porism.engine import Engine, Watch, replay
-from porism.errors import ConfigError, DataError
+from porism.errors import ConfigError
 from porism.interrupt import interruptible
 from porism.methods.make import METHODS
 from porism.models import open_model, open_reward
-from porism.prepare import enter
+from porism.prepare import enter, refuse_code
 from porism.store import Store
 from porism.types import Generate, Method, Model, Observation, Problem, Usage
 
@@ -61,37 +62,14 @@ class Planned(Struct, frozen=True, kw_only=True):
     tokens: int
 
 
-def read_problems(config: BenchConfig) -> tuple[list[Problem], list[str]]:
-    """The problems of a configuration, and warnings. DataError for ids that two files share, or nothing left."""
-    found: list[Problem] = []
-    warnings: list[str] = []
-    for path in config.data:
-        report = load(path)
-        warnings += map(str, report.warnings)
-        found += report.problems
-    chosen = [
-        p for p in found if all((p.metadata or {}).get(key) == value for key, value in config.where.items())
-    ]
-    chosen = chosen[: config.limit]
-    files = ", ".join(map(str, config.data))
-    if not chosen:
-        left = f": none of the {len(found)} has {config.where}" if config.where and found else ""
-        raise DataError([f"{files}: there is no problem here{left}"])
-    ids = [p.id for p in chosen]
-    twice = {id for id in ids if ids.count(id) > 1}
-    if twice:
-        raise DataError([f"{files}: id {id!r} is used more than once" for id in sorted(twice)])
-    return chosen, warnings
-
-
 def run_folder(config: BenchConfig, problems: Sequence[Problem], file: Path) -> Path:
     """Where the run lies: as told, or found again by the name of the configuration and the questions."""
     return config.output or Path("runs") / f"{file.stem}-{data_hash(problems)}"
 
 
-def plan(config: BenchConfig, file: Path) -> dict[str, Planned]:
+def plan(config: BenchConfig, file: Path, *, allow_code: bool = False) -> dict[str, Planned]:
     """What each method would ask, by name. Sends nothing, starts nothing."""
-    problems, _ = read_problems(config)
+    problems, _ = read_problems(config, allow_code=allow_code)
     check_labels(config, problems)
     _check_names(config)
     path = run_folder(config, problems, file)
@@ -118,15 +96,17 @@ async def arun(
     *,
     watch: Watch,
     confirm: Callable[[Sequence[str]], bool] | None = None,
+    allow_code: bool = False,
 ) -> Benchmark:
     """Run or resume a benchmark. file: the configuration's, for its name and the paths in it.
 
     confirm: asked with the differences when the folder holds methods of the same names under other settings.
+    allow_code: answer types and families may name code of the user's own.
     Raises InputError for what the caller can mend, ModelError for a model that cannot serve.
     """
     from porism.verify.pool import Verifier
 
-    problems, warnings = read_problems(config)
+    problems, warnings = read_problems(config, allow_code=allow_code)
     check_labels(config, problems)
     _check_names(config)
     drafts = build(
@@ -143,7 +123,7 @@ async def arun(
         if (late := _late_primary(store, config)) is not None:
             warnings.append(late)
             watch.note(late)
-        checker = await stack.enter_async_context(Verifier())
+        checker = await stack.enter_async_context(Verifier(allow_code=allow_code))
         engine = Engine(
             {model.identity: model for model in opened.values()},
             store,
@@ -170,13 +150,14 @@ async def arun(
     return result
 
 
-async def score(path: Path) -> Benchmark:
+async def score(path: Path, *, allow_code: bool = False) -> Benchmark:
     """The metrics of a benchmark from what its folder holds. Costs no token; needs no model."""
     from porism.verify.pool import Verifier
 
     with Store(path, write=False) as store:
         config, problems, methods = stored(store)
-        async with Verifier() as checker:
+        refuse_code(problems, allow_code=allow_code)
+        async with Verifier(allow_code=allow_code) as checker:
             seen = await replay(store, checker, problems, methods)
         return Benchmark(
             run=str(path),
@@ -387,7 +368,6 @@ __all__ = [
     "arun",
     "is_benchmark",
     "plan",
-    "read_problems",
     "run_folder",
     "score",
     "stored",
