@@ -251,6 +251,7 @@ def test_killed_and_resumed_gives_the_same(file: Path, tmp_path: Path) -> None:
         ("models.solver.reward=score", "writes no text"),
         ("methods.reward.model=solver", 'says reward = "pooling"'),
         ("methods.utility.rollouts=nan", "rollouts is nan: it must be a whole number"),
+        ("methods.utility.rollouts=1000000000", "at most 100,000"),
         ("methods.utility.rollouts=2.5", "rollouts is 2.5: it must be a whole number"),
         ("methods.utility.rollouts=true", "rollouts is True: it must be a whole number"),
         ("methods.random.seed='x'", "seed is 'x': it must be a whole number"),

@@ -183,6 +183,7 @@ def test_several_solvers_give_their_mean(file: Path, tmp_path: Path) -> None:
         (["-m", "opnai/gpt"], "openai"),
         (["-m", "local/no-such-model"], "qwen2.5-coder-0.5b"),
         (["-n", "0"], "rollouts"),
+        (["-n", "1000000000"], "at most 100,000"),
         (["--method", "judge"], "utility"),
         (["--price", "1"], "--price"),
         (["--max-cost", "1"], "--price"),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from porism.bench.config import BenchConfig, EqualCost, ModelTable
+from porism.config import MOST_ROLLOUTS
 from porism.errors import ConfigError
 from porism.methods.controls import donors
 from porism.methods.make import METHODS, make
@@ -63,6 +64,9 @@ def _one(
             raise ConfigError(
                 f"methods.{name}: {key} is no key of a method's table; models and sampling are in [models]"
             )
+    for key in COUNTS:
+        if isinstance(count := settings.get(key), int) and count > MOST_ROLLOUTS:
+            raise ConfigError(f"methods.{name}: {key} is {count}: it is at most {MOST_ROLLOUTS:,}")
     if method == "reward":
         settings["model"] = _reward(name, tables, identify)
     elif tables and role is None:
