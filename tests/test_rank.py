@@ -293,9 +293,9 @@ def test_servers_without_seed_or_n_are_pointed_out(file: Path, tmp_path: Path) -
 def test_a_file_where_the_folder_should_be(file: Path, tmp_path: Path) -> None:
     (tmp_path / "run").write_text("in the way")
     done = run("rank", file, "-m", FAKE, "-o", "run", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "cannot be written" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.returncode == 2
+    assert "run: is a file, and a run is a folder" in done.stderr
+    assert (tmp_path / "run").read_text() == "in the way"
 
 
 @contextmanager
