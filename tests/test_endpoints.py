@@ -19,7 +19,7 @@ from porism.engine import Engine, Outcome
 from porism.errors import CircuitOpen, ConfigError
 from porism.lane import RetryPolicy
 from porism.methods.utility import Utility
-from porism.models import open_model
+from porism.models import open_model, open_reward
 from porism.models.fleet import Fleet
 from porism.models.openai import OpenAIModel
 from porism.prepare import enter
@@ -437,6 +437,8 @@ def test_one_address_is_one_server_and_the_same_twice_an_error() -> None:
     assert isinstance(open_model("vllm/m", base_url=["http://a:1/v1"]), OpenAIModel)
     with pytest.raises(ConfigError, match="twice"):
         open_model("vllm/m", base_url=("http://a:1", "http://a:1/v1/"))
+    with pytest.raises(ConfigError, match="one address"):
+        open_reward("vllm/m", base_url=("http://a:1", "http://b:1"))
 
 
 def test_the_file_of_a_benchmark_takes_a_list(tmp_path: Path) -> None:

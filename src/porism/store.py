@@ -34,9 +34,10 @@ _encode = msgspec.json.Encoder().encode
 _T = TypeVar("_T")
 
 
-class Row(Struct, frozen=True, omit_defaults=True):
+class Row(Struct, frozen=True, omit_defaults=True, gc=False):
     """One rollout in the index.
 
+    Large runs hold a million of these, none of them in a cycle, so the garbage collector leaves them alone (gc=False).
     usage stands on the first row of its call and is empty on the others, so sums are exact. finish is the
     server's finish reason, or `missing`; again says that a missing one may be asked again by a later session.
     """
@@ -87,7 +88,8 @@ class _TextRow(Struct, frozen=True, omit_defaults=True):
 class Store:
     """The run folder opened for one session: `rows` by rollout id, appended to as answers land.
 
-    Raises StoreError where the folder cannot be made, written or read, and where another process has it open.
+    Raises ConfigError where no folder is, StoreError where it cannot be made, written or read, and where another
+    process has it open.
     """
 
     def __init__(self, path: Path, *, write: bool = True) -> None:
@@ -101,11 +103,13 @@ class Store:
         self._files: dict[str, BinaryIO] = {}
         self._lock: BinaryIO | None = None
         self._segment = 1
+        if path.exists() and not path.is_dir():
+            raise ConfigError(f"{path}: is a file, and a run is a folder")
+        if not write and not path.is_dir():
+            raise ConfigError(f"{path}: there is no run here")
         try:
             if write:
                 self._open_for_writing()
-            elif not path.is_dir():
-                raise StoreError(f"{path}: there is no run here")
             self._read()
         except BaseException:
             self.close()
@@ -124,7 +128,7 @@ class Store:
         for file in sorted((self.path / "verdicts").glob("*.jsonl")):
             for line in self._lines(file, _VerdictRow):
                 self._verdicts.setdefault((line.answer, line.gold), {})[line.version] = line.verdict
-        self.failures = sum(1 for _ in self._lines(self.path / "errors.jsonl", Failure))
+        self.failures = sum(1 for _ in self.failed())
         segments = [int(f.stem) for f in (self.path / "text").glob("*.jsonl") if f.stem.isdecimal()]
         self._segment = max(segments, default=0) + 1
 
@@ -152,6 +156,10 @@ class Store:
         except (OSError, msgspec.DecodeError) as error:
             raise StoreError(f"{file}: the text of rollout {row.id} cannot be read: {error}") from error
         return Completion(rollout, found.text, row.finish, found.reasoning, found.ending)
+
+    def failed(self) -> Iterator[Failure]:
+        """Every failed attempt, in the order they happened."""
+        return self._lines(self.path / "errors.jsonl", Failure)
 
     def verdict(self, answer: str, gold: Gold, version: str) -> Verdict | None:
         """The verdict stored for this answer under this version of the verifier; None where it was never decided.

@@ -128,7 +128,7 @@ class Prompt(Struct, frozen=True, dict=True):
         return int(self.key[:8], 16) % (2**31 - 2**20) + rollout
 
 
-class Cell(Struct, frozen=True, omit_defaults=True):
+class Cell(Struct, frozen=True, omit_defaults=True, gc=False):
     """Which problem, candidate, neighbor, method, solver and round an Ask is for.
 
     No candidate: the no-example row. No neighbor either: the solver's own attempts at the target.
@@ -205,7 +205,7 @@ class Call(Struct, frozen=True):
 # What comes back
 
 
-class Usage(Struct, frozen=True, omit_defaults=True):
+class Usage(Struct, frozen=True, omit_defaults=True, gc=False):
     """Tokens of one call, as the server counts them. cached: prompt tokens it did not compute again.
 
     counted is False where the server gave no usage and the numbers are estimates of ours.

@@ -12,7 +12,7 @@ import sys
 import typer
 
 from porism import __version__
-from porism.cli import data, label, models, neighbors, power, rank, run, runs, sample, stress, verify
+from porism.cli import data, label, models, neighbors, power, rank, report, run, runs, sample, stress, verify
 from porism.cli.new import new
 from porism.errors import PorismError
 
@@ -31,6 +31,8 @@ app.command(epilog=run.EXAMPLE)(run.run)
 app.command(epilog="Example: porism score runs/necklaces-1f2e3d4c5b6a --json")(runs.score)
 app.command(epilog="Example: porism status runs/necklaces-1f2e3d4c5b6a")(runs.status)
 app.command(epilog=stress.EXAMPLE)(stress.stress)
+app.command(epilog=report.EXAMPLE)(report.report)
+app.command(epilog=report.VIEW_EXAMPLE)(report.view)
 app.command(epilog="Example: porism new my-problem")(new)
 app.command(epilog=power.EXAMPLE)(power.power)
 app.command(epilog=sample.EXAMPLE)(sample.sample)

@@ -64,11 +64,16 @@ def open_model(
 
 
 def open_reward(
-    spec: str, *, shape: Shape = "pooling", base_url: str | None = None, concurrency: int | None = None
+    spec: str,
+    *,
+    shape: Shape = "pooling",
+    base_url: str | Sequence[str] | None = None,
+    concurrency: int | None = None,
 ) -> Model:
     """The scalar reward model that `provider/model-id` names, to be entered before use. Nothing is sent yet.
 
-    shape: which of a server's services gives the number (see reward.py). Raises ConfigError as open_model does.
+    shape: which of a server's services gives the number (see reward.py). Raises ConfigError as open_model does, and
+    for more than one address.
     """
     from porism.models.endpoint import resolve
     from porism.models.reward import RewardModel
@@ -76,7 +81,10 @@ def open_reward(
     provider, slash, model_id = spec.strip().partition("/")
     if not slash or not model_id or provider in ("local", "fake"):
         raise ConfigError(f"a reward model is served: write it as vllm/MODEL, not {spec!r}")
-    where = resolve(provider, base_url)
+    urls = [base_url] if isinstance(base_url, str) else list(base_url or ())
+    if len(urls) > 1:
+        raise ConfigError(f"{spec}: a reward model is asked at one address: give one base URL")
+    where = resolve(provider, urls[0] if urls else None)
     return RewardModel(
         model_id,
         shape=shape,
