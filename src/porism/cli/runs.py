@@ -38,32 +38,39 @@ def score(run: Run, as_json: Json = False, allow_code: Code = False) -> None:
 
 def status(run: Run) -> None:
     """How far a run is: answered, missing, tokens, failed attempts."""
-    from porism.run import stored_methods
-    from porism.store import MISSING, Store
+    from porism.run import stored_methods, stored_plan
+    from porism.store import Store
+    from porism.totals import totals
     from porism.types import Generate
 
-    with Store(run, write=False) as store:
-        problems, methods = stored_methods(store)
-        asks = [ask for m in methods for problem in problems for ask in m.plan(problem, [])]
-        planned = {ask.work.id for ask in asks if isinstance(ask.work, Generate)}
-        missing = sum(row.finish == MISSING for row in store.rows.values())
+    found = totals(run)
+    with Store(
+        run, write=False
+    ) as store:  # for the settings: of the index, `found` is all that is wanted here
         settings = store.read_json("run.json") or {}
-        typer.echo(f"run        {run}")
-        typer.echo(f"models     {', '.join(settings.get('models', {})) or 'unknown'}")
-        typer.echo(f"answered   {len(store.rows) - missing} rollouts, {missing} missing")
-        typer.echo(
-            f"planned    {len(planned)} rollouts, {len(planned - store.rows.keys())} of them still to be asked"
-        )
-        typer.echo(
-            f"tokens     {store.usage.prompt:,} prompt ({store.usage.cached:,} from cache), "
-            f"{store.usage.completion:,} completion, in {store.usage.requests:,} requests"
-        )
-        typer.echo(f"failures   {store.failures} attempts (errors.jsonl)")
-        if store.torn:
-            typer.echo(f"torn       {store.torn} unreadable lines: asked again by the same command")
-        for session in settings.get("sessions", []):
-            end = session.get("ended", "not ended: running, or killed")
-            typer.echo(f"session    {session['started']} .. {end}  {session.get('stopped') or ''}".rstrip())
+        if "benchmark" in settings:
+            problems, methods = stored_methods(store)
+        else:
+            problems, utility = stored_plan(store)
+            methods = [utility]
+    planned: set[str] = set()
+    for problem in problems:
+        for method in methods:
+            planned.update(ask.work.id for ask in method.plan(problem, []) if isinstance(ask.work, Generate))
+    typer.echo(f"run        {run}")
+    typer.echo(f"models     {', '.join(settings.get('models', {})) or 'unknown'}")
+    typer.echo(f"answered   {found.answered} rollouts, {found.missing} missing")
+    typer.echo(f"planned    {len(planned)} rollouts, {len(planned - found.ids)} of them still to be asked")
+    typer.echo(
+        f"tokens     {found.usage.prompt:,} prompt ({found.usage.cached:,} from cache), "
+        f"{found.usage.completion:,} completion, in {found.usage.requests:,} requests"
+    )
+    typer.echo(f"failures   {found.failures} attempts (errors.jsonl)")
+    if found.torn:
+        typer.echo(f"torn       {found.torn} unreadable lines: asked again by the same command")
+    for session in settings.get("sessions", []):
+        end = session.get("ended", "not ended: running, or killed")
+        typer.echo(f"session    {session['started']} .. {end}  {session.get('stopped') or ''}".rstrip())
 
 
 def _is_benchmark(store: Store) -> bool:
