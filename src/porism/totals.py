@@ -25,9 +25,12 @@ class _Row(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Every stored rollout's id, those that are missing, all tokens, failed attempts, and unreadable lines."""
+    """Every stored rollout's id with whether it was answered; all tokens, failed attempts, and unreadable lines.
 
-    ids: set[str]
+    ids is a dict, as the garbage collector goes through the million members of a set again and again, and not of these.
+    """
+
+    ids: dict[str, bool]
     missing: int
     usage: Usage
     failures: int
@@ -43,25 +46,21 @@ def totals(path: Path) -> Totals:
     """What the run folder holds, in the numbers that Store counts. Raises StoreError where it cannot be read."""
     if not path.is_dir():
         raise StoreError(f"{path}: there is no run here")
-    ids: set[str] = set()
-    missing: set[str] = set()
+    ids: dict[str, bool] = {}
     usage = Usage()
     torn = failures = 0
     for row in decoded(path / "index.jsonl", _Row):
         if row is None:
             torn += 1
             continue
-        if row.finish != MISSING:
-            missing.discard(row.id)
-        elif row.id not in ids:
-            missing.add(row.id)
-        ids.add(row.id)
+        ids[row.id] = row.finish != MISSING or ids.get(row.id, False)
         if row.usage is not None:
             usage += row.usage
     for failure in decoded(path / "errors.jsonl", Failure):
         failures += failure is not None
         torn += failure is None
-    return Totals(ids=ids, missing=len(missing), usage=usage, failures=failures, torn=torn)
+    missing = len(ids) - sum(ids.values())
+    return Totals(ids=ids, missing=missing, usage=usage, failures=failures, torn=torn)
 
 
 __all__ = ["Totals", "totals"]

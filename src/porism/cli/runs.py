@@ -53,14 +53,16 @@ def status(run: Run) -> None:
         else:
             problems, utility = stored_plan(store)
             methods = [utility]
-    planned: set[str] = set()
+    planned: dict[str, None] = {}  # a dict for the reason of totals.ids
     for problem in problems:
         for method in methods:
-            planned.update(ask.work.id for ask in method.plan(problem, []) if isinstance(ask.work, Generate))
+            works = (ask.work for ask in method.plan(problem, []))
+            planned.update((work.id, None) for work in works if isinstance(work, Generate))
+    owed = len(planned.keys() - found.ids.keys())
     typer.echo(f"run        {run}")
     typer.echo(f"models     {', '.join(settings.get('models', {})) or 'unknown'}")
     typer.echo(f"answered   {found.answered} rollouts, {found.missing} missing")
-    typer.echo(f"planned    {len(planned)} rollouts, {len(planned - found.ids)} of them still to be asked")
+    typer.echo(f"planned    {len(planned)} rollouts, {owed} of them still to be asked")
     typer.echo(
         f"tokens     {found.usage.prompt:,} prompt ({found.usage.cached:,} from cache), "
         f"{found.usage.completion:,} completion, in {found.usage.requests:,} requests"
