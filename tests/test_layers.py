@@ -35,6 +35,7 @@ LAYERS: list[tuple[str, ...]] = [
         "porism.prompts",
         "porism.analysis",
         "porism.calibrate",
+        "porism.power",
         "porism.capacity",
     ),
     (

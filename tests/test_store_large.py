@@ -188,7 +188,7 @@ def test_totals_are_those_of_the_store(tmp_path: Path) -> None:
     with (tmp_path / "index.jsonl").open("ab") as index:
         index.write(b'\xff nonsense\n[1]\n{"id":"torn')
     found, store = totals(tmp_path), Store(tmp_path, write=False)
-    assert found.ids == store.rows.keys()
+    assert {f"{key}-{n}" for key, numbers in found.rollouts.items() for n in numbers} == store.rows.keys()
     assert found.missing == sum(row.finish == MISSING for row in store.rows.values()) == 1
     assert (found.usage, found.failures, found.torn) == (store.usage, store.failures, store.torn)
     assert store.torn == 3

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from porism.errors import ConfigError
+from porism.methods.allocate.settings import Allocation, Policy
 from porism.types import Sampling
 
 DEFAULT_MODEL = "local/qwen2.5-coder-0.5b"
@@ -39,7 +40,8 @@ class RankConfig:
     model is an embedded one; see `sampling`. template, solve_template: files
     that replace our prompts. price: dollars per million prompt and completion tokens. accept_changes: go on in
     a run folder although models, prompts or sampling differ from what it was made with. allow_code: answer types may
-    name checkers of the user's own, which are then imported and called.
+    name checkers of the user's own, which are then imported and called. allocation: a policy that shares the rollouts
+    out among candidates, with its goal, the `top` of goal top-k, epsilon and confidence; see `sharing`.
     """
 
     models: tuple[str, ...] = (DEFAULT_MODEL,)
@@ -63,6 +65,11 @@ class RankConfig:
     price: tuple[float, float] | None = None
     accept_changes: bool = False
     allow_code: bool = False
+    allocation: str | None = None
+    goal: str | None = None
+    top: int | None = None
+    epsilon: float | None = None
+    confidence: float | None = None
 
     def __post_init__(self) -> None:
         """Raises ConfigError for values no run can have, before anything is opened."""
@@ -96,6 +103,18 @@ class RankConfig:
             raise ConfigError(
                 "the price of a token is unknown: say --price IN,OUT (dollars per million tokens) with --max-cost"
             )
+        _ = self.sharing
+
+    @property
+    def sharing(self) -> Allocation | None:
+        """How rollouts are shared out among candidates; None: evenly. ConfigError for what cannot be."""
+        given = {name: getattr(self, name) for name in ("goal", "top", "epsilon", "confidence")}
+        given = {name: value for name, value in given.items() if value is not None}
+        if self.allocation is not None:
+            return Allocation(policy=cast("Policy", self.allocation), **given)
+        if given:
+            raise ConfigError(f"{', '.join(given)}: only with an allocation, as in --allocation toptwo")
+        return None
 
     @property
     def embedded(self) -> bool:

@@ -141,6 +141,10 @@ class Store:
             ) from error
         return Completion(rollout, found.text, row.finish, found.reasoning, found.ending)
 
+    def failed(self) -> Iterator[Failure]:
+        """Every failed attempt, in the order they happened."""
+        return (failure for failure in decoded(self.path / "errors.jsonl", Failure) if failure is not None)
+
     def prompts(self) -> Iterator[StoredPrompt]:
         """Every prompt that was asked, each once, in the order of asking. Reads all texts through."""
         told: set[str] = set()

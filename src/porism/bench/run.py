@@ -33,7 +33,12 @@ from porism.prepare import enter
 from porism.store import Store
 from porism.types import Generate, Method, Model, Observation, Problem, Usage
 
-_MAY_GROW = {*COUNTS, "target_samples", "others"}  # settings that change what is asked, but no answer
+_MAY_GROW = {
+    *COUNTS,
+    "target_samples",
+    "others",
+    "allocation",
+}  # settings that change what is asked, but no answer
 
 
 class Benchmark(Struct, frozen=True, kw_only=True):

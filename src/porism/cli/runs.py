@@ -38,31 +38,31 @@ def score(run: Run, as_json: Json = False, allow_code: Code = False) -> None:
 
 def status(run: Run) -> None:
     """How far a run is: answered, missing, tokens, failed attempts."""
+    from dataclasses import replace
+
+    from porism.methods.utility import Utility
     from porism.run import stored_methods, stored_plan
     from porism.store import Store
-    from porism.totals import totals
-    from porism.types import Generate
+    from porism.totals import planned, totals
 
     found = totals(run)
-    with Store(
-        run, write=False
-    ) as store:  # for the settings: of the index, `found` is all that is wanted here
+    with Store(run, write=False) as store:  # for the settings alone: its index is not read
         settings = store.read_json("run.json") or {}
         if "benchmark" in settings:
             problems, methods = stored_methods(store)
         else:
             problems, utility = stored_plan(store)
             methods = [utility]
-    planned: dict[str, None] = {}  # a dict for the reason of totals.ids
-    for problem in problems:
-        for method in methods:
-            works = (ask.work for ask in method.plan(problem, []))
-            planned.update((work.id, None) for work in works if isinstance(work, Generate))
-    owed = len(planned.keys() - found.ids.keys())
+    adaptive = any(isinstance(m, Utility) and m.allocation is not None for m in methods)
+    # An allocation asks no more than rollouts shared out evenly.
+    most = [replace(m, allocation=None) if isinstance(m, Utility) else m for m in methods]
+    plan = planned(problems, most)
+    owed = sum(len(numbers - found.rollouts.get(key, set())) for key, numbers in plan.items())
+    still = "at most" if adaptive else f"{owed} of them still to be asked"
     typer.echo(f"run        {run}")
     typer.echo(f"models     {', '.join(settings.get('models', {})) or 'unknown'}")
     typer.echo(f"answered   {found.answered} rollouts, {found.missing} missing")
-    typer.echo(f"planned    {len(planned)} rollouts, {owed} of them still to be asked")
+    typer.echo(f"planned    {sum(map(len, plan.values()))} rollouts, {still}")
     typer.echo(
         f"tokens     {found.usage.prompt:,} prompt ({found.usage.cached:,} from cache), "
         f"{found.usage.completion:,} completion, in {found.usage.requests:,} requests"
