@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from porism.errors import StoreError
-from porism.segments import Segments, compress, compressed
+from porism.segments import PATIENCE, Segments, compress, compressed
 from porism.store import MISSING, Failure, Row, Store
 from porism.totals import totals
 from porism.types import Cell, Completion, Message, Prompt, Sampling, Usage
@@ -194,6 +194,39 @@ def test_totals_are_those_of_the_store(tmp_path: Path) -> None:
     assert store.torn == 3
     with pytest.raises(StoreError, match="no run here"):
         totals(tmp_path / "nothing")
+
+
+def test_a_look_at_the_settings_reads_no_index(tmp_path: Path) -> None:
+    fill(tmp_path, range(3))
+    with Store(tmp_path) as store:
+        store.write_json("run.json", {"name": "x"})
+    (tmp_path / "index.jsonl").rename(tmp_path / "elsewhere")
+    (tmp_path / "index.jsonl").mkdir()
+    with Store(tmp_path, write=False) as store:
+        assert store.read_json("run.json") == {"name": "x"}
+        with pytest.raises(StoreError, match="cannot be read"):
+            store.rows  # noqa: B018
+    with pytest.raises(StoreError, match="cannot be read"):
+        Store(tmp_path)  # one that writes says so at once
+
+
+@pytest.mark.slow
+@pytest.mark.ci
+def test_closing_does_not_wait_for_a_segment_of_any_size(tmp_path: Path) -> None:
+    """A huge file of an old folder is left plain by a short session, and stays readable."""
+    fill(tmp_path, range(20), full=2**30)
+    file = tmp_path / "text" / "00001.jsonl"
+    with file.open("ab") as lines:
+        noise = random.Random(1).randbytes(2**20).replace(b"\n", b" ") + b"\n"
+        for _ in range(700):
+            lines.write(noise)
+    begun = time.monotonic()
+    with Store(tmp_path) as store:
+        assert store.completion(store.rows["k-7"], 7).text == text(7)
+    assert time.monotonic() - begun < PATIENCE + 10
+    assert not list((tmp_path / "text").glob(".*"))
+    with Store(tmp_path, write=False) as store:
+        assert store.completion(store.rows["k-8"], 8).text == text(8)
 
 
 def large(folder: Path, rollouts: int) -> str:

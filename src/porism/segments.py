@@ -150,10 +150,12 @@ class Compressor:
 
     def close(self) -> None:
         """Wait a little for what is queued, then leave it: a plain segment is as good as a compressed one."""
-        if self._last is not None:
-            wait([self._last], PATIENCE)
-        self._stop.set()
-        self._thread.shutdown(cancel_futures=True)
+        try:
+            if self._last is not None:
+                wait([self._last], PATIENCE)
+        finally:
+            self._stop.set()
+            self._thread.shutdown(cancel_futures=True)
 
 
 def compressed(path: Path) -> Path:
@@ -185,7 +187,7 @@ def compress(path: Path, stop: threading.Event | None = None) -> bool:
         finally:
             os.close(folder)
         path.unlink()
-    except OSError:
+    except (OSError, EOFError, zlib.error):  # the last two: what was written does not read back
         return False
     finally:
         part.unlink(missing_ok=True)
@@ -216,4 +218,4 @@ def _member_size(header: bytes) -> int:
     return int(size) + 1 if (magic, extra, b, c, length) == (_MAGIC, 6, b"B", b"C", 2) else 0
 
 
-__all__ = ["FULL", "Compressor", "Segments", "compress", "compressed"]
+__all__ = ["FULL", "PATIENCE", "Compressor", "Segments", "compress", "compressed"]
