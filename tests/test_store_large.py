@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from porism.errors import StoreError
+from porism.errors import ConfigError, StoreError
 from porism.segments import PATIENCE, Segments, compress, compressed
 from porism.store import MISSING, Failure, Row, Store
 from porism.totals import totals
@@ -192,7 +192,7 @@ def test_totals_are_those_of_the_store(tmp_path: Path) -> None:
     assert found.missing == sum(row.finish == MISSING for row in store.rows.values()) == 1
     assert (found.usage, found.failures, found.torn) == (store.usage, store.failures, store.torn)
     assert store.torn == 3
-    with pytest.raises(StoreError, match="no run here"):
+    with pytest.raises(ConfigError, match="no run here"):
         totals(tmp_path / "nothing")
 
 

@@ -46,8 +46,8 @@ class _Index:
 class Store:
     """The run folder opened for one session: `rows` by rollout id, appended to as answers land.
 
-    full: bytes of text after which a segment is closed and compressed. Raises StoreError where the folder cannot be
-    made, written or read, and where another process has it open.
+    full: bytes of text after which a segment is closed and compressed. Raises ConfigError where no folder is,
+    StoreError where it cannot be made, written or read, and where another process has it open.
     """
 
     def __init__(self, path: Path, *, write: bool = True, full: int = FULL) -> None:
@@ -60,9 +60,11 @@ class Store:
         self._full = full
         self._compressor: Compressor | None = None
         self._torn = 0
+        if path.exists() and not path.is_dir():
+            raise ConfigError(f"{path}: is a file, and a run is a folder")
         if not write:
             if not path.is_dir():
-                raise StoreError(f"{path}: there is no run here")
+                raise ConfigError(f"{path}: there is no run here")
             return
         try:
             self._open_for_writing()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from porism.errors import StoreError
+from porism.errors import ConfigError
 from porism.lines import decoded
 from porism.records import MISSING, Failure
 from porism.types import Generate, Method, Problem, Usage
@@ -47,9 +47,12 @@ class Totals:
 
 
 def totals(path: Path) -> Totals:
-    """What the run folder holds, in the numbers that Store counts. Raises StoreError where it cannot be read."""
+    """What the run folder holds, in the numbers that Store counts.
+
+    Raises ConfigError where there is none, StoreError where it cannot be read.
+    """
     if not path.is_dir():
-        raise StoreError(f"{path}: there is no run here")
+        raise ConfigError(f"{path}: there is no run here")
     rollouts: dict[str, set[str]] = {}
     missing: set[str] = set()
     usage = Usage()
