@@ -5,9 +5,9 @@
     verdicts/       (answer, gold, type, version) -> verdict          errors.jsonl  every failed attempt
 
 JSONL is the truth: append-only, one writer a file, flushed line by line. An answer's text is written before its
-index row, so a row always has its text; a torn last line is owed again, never a crash. Every session writes a
-text segment of its own. Everything else in the folder is derived. A later row of the same text replaces an earlier
-one: its answer was found anew.
+index row, so a row always has its text; a torn last line is owed again, never a crash. Every session writes text
+segments of its own; a full one is compressed (segments.py). Everything else in the folder is derived. A later row of
+the same text replaces an earlier one: its answer was found anew.
 """
 
 from __future__ import annotations
@@ -17,149 +17,150 @@ import fcntl
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, TypeVar
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from porism.errors import ConfigError, StoreError
-from porism.types import SCHEMA, Ask, Cell, Completion, Gold, Prompt, Token, Usage, Verdict
-
-MISSING = "missing"  # the finish of a rollout that was never answered
+from porism.lines import decoded
+from porism.records import MISSING, NO_USAGE, Failure, Row, StoredPrompt, TextRow, VerdictRow
+from porism.segments import FULL, Compressor, Segments
+from porism.types import SCHEMA, Ask, Cell, Completion, Gold, Prompt, Usage, Verdict
 
 _encode = msgspec.json.Encoder().encode
 _T = TypeVar("_T")
 
 
-class Row(Struct, frozen=True, omit_defaults=True, gc=False):
-    """One rollout in the index.
-
-    Large runs hold a million of these, none of them in a cycle, so the garbage collector leaves them alone (gc=False).
-    usage stands on the first row of its call and is empty on the others, so sums are exact. finish is the
-    server's finish reason, or `missing`; again says that a missing one may be asked again by a later session.
-    """
-
-    id: str
-    cell: Cell
-    finish: str
-    answer: str | None = None
-    rule: str = ""
-    text_key: str = ""
-    segment: int = 0
-    offset: int = 0
-    usage: Usage = Usage()
-    again: bool = False
-
-
-class Failure(Struct, frozen=True):
-    """One failed attempt, in errors.jsonl."""
-
-    time: str
-    model: str
-    prompt: str
-    first: int
-    n: int
-    attempt: int
-    kind: str
-    message: str
-
-
-class _VerdictRow(Struct, frozen=True, omit_defaults=True):
-    answer: str
-    gold: Gold
-    version: str
-    verdict: Verdict
-
-
-class _TextRow(Struct, frozen=True, omit_defaults=True):
-    id: str = ""
-    text: str = ""
-    reasoning: str = ""
-    prompt: str = ""
-    messages: Any = None
-    sampling: Any = None
-    model: str = ""
-    ending: tuple[Token, ...] = ()
+@dataclass(slots=True)
+class _Index:
+    rows: dict[str, Row]
+    usage: Usage
 
 
 class Store:
     """The run folder opened for one session: `rows` by rollout id, appended to as answers land.
 
-    Raises ConfigError where no folder is, StoreError where it cannot be made, written or read, and where another
-    process has it open.
+    full: bytes of text after which a segment is closed and compressed. Raises ConfigError where no folder is,
+    StoreError where it cannot be made, written or read, and where another process has it open.
     """
 
-    def __init__(self, path: Path, *, write: bool = True) -> None:
+    def __init__(self, path: Path, *, write: bool = True, full: int = FULL) -> None:
         self.path = path
-        self.rows: dict[str, Row] = {}
-        self.torn = 0  # unreadable lines met while reading: owed again
-        self.usage = Usage()
-        self.failures = 0
-        self._verdicts: dict[tuple[str, Gold], dict[str, Verdict]] = {}
         self._prompts: set[str] = set()
         self._files: dict[str, BinaryIO] = {}
         self._lock: BinaryIO | None = None
+        self._texts = Segments(path / "text")
         self._segment = 1
+        self._full = full
+        self._compressor: Compressor | None = None
+        self._torn = 0
         if path.exists() and not path.is_dir():
             raise ConfigError(f"{path}: is a file, and a run is a folder")
-        if not write and not path.is_dir():
-            raise ConfigError(f"{path}: there is no run here")
+        if not write:
+            if not path.is_dir():
+                raise ConfigError(f"{path}: there is no run here")
+            return
         try:
-            if write:
-                self._open_for_writing()
-            self._read()
+            self._open_for_writing()
+            _ = self.torn  # reads it all
         except BaseException:
             self.close()
             raise
 
-    # Reading
+    # Reading: of a folder that is only looked at, each part when it is first wanted
 
-    def _read(self) -> None:
-        for row in self._lines(self.path / "index.jsonl", Row):
-            old = self.rows.get(row.id)
+    @property
+    def rows(self) -> dict[str, Row]:
+        """Every stored rollout by its id."""
+        return self._index.rows
+
+    @property
+    def usage(self) -> Usage:
+        """What all stored rollouts have cost."""
+        return self._index.usage
+
+    @property
+    def torn(self) -> int:
+        """Unreadable lines: owed again."""
+        _ = self._index, self._verdicts, self.failures
+        return self._torn
+
+    @cached_property
+    def failures(self) -> int:
+        """Failed attempts."""
+        return sum(1 for _ in self._lines("errors.jsonl", Failure))
+
+    @cached_property
+    def _index(self) -> _Index:
+        # A million rows fit into memory because what they have in common is there once.
+        cells: dict[Cell, Cell] = {}
+        words: dict[str, str] = {}
+        rows: dict[str, Row] = {}
+        usage = Usage()
+        for row in self._lines("index.jsonl", Row):
+            force_setattr(row, "cell", cells.setdefault(row.cell, row.cell))
+            force_setattr(row, "rule", words.setdefault(row.rule, row.rule))
+            force_setattr(row, "finish", words.setdefault(row.finish, row.finish))
+            if row.answer is not None:
+                force_setattr(row, "answer", words.setdefault(row.answer, row.answer))
+            old = rows.get(row.id)
             if old is None or old.finish == MISSING:
-                self.rows[row.id] = row
+                rows[row.id] = row
             elif (old.segment, old.offset) == (row.segment, row.offset):
-                self.rows[row.id] = replace(row, usage=old.usage)
-            self.usage += row.usage
-        for file in sorted((self.path / "verdicts").glob("*.jsonl")):
-            for line in self._lines(file, _VerdictRow):
-                self._verdicts.setdefault((line.answer, line.gold), {})[line.version] = line.verdict
-        self.failures = sum(1 for _ in self.failed())
-        segments = [int(f.stem) for f in (self.path / "text").glob("*.jsonl") if f.stem.isdecimal()]
-        self._segment = max(segments, default=0) + 1
+                rows[row.id] = replace(row, usage=old.usage)
+            if row.usage is not NO_USAGE:
+                usage += row.usage
+        return _Index(rows, usage)
 
-    def _lines(self, file: Path, kind: type[_T]) -> Iterator[_T]:
-        decode = msgspec.json.Decoder(kind).decode
-        try:
-            with file.open("rb") as lines:
-                for line in lines:
-                    try:
-                        yield decode(line)
-                    except (msgspec.DecodeError, UnicodeDecodeError):
-                        self.torn += bool(line.strip())
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise StoreError(f"{file}: cannot be read: {error.strerror}") from error
+    @cached_property
+    def _verdicts(self) -> dict[tuple[str, Gold], dict[str, Verdict]]:
+        found: dict[tuple[str, Gold], dict[str, Verdict]] = {}
+        for file in sorted((self.path / "verdicts").glob("*.jsonl")):
+            for line in self._lines(f"verdicts/{file.name}", VerdictRow):
+                found.setdefault((line.answer, line.gold), {})[line.version] = line.verdict
+        return found
+
+    def _lines(self, name: str, kind: type[_T]) -> Iterator[_T]:
+        for record in decoded(self.path / name, kind):
+            if record is None:
+                self._torn += 1
+            else:
+                yield record
 
     def completion(self, row: Row, rollout: int) -> Completion:
         """The stored answer of a row, text and all."""
-        file = self.path / "text" / f"{row.segment:05}.jsonl"
         try:
-            with file.open("rb") as lines:
-                lines.seek(row.offset)
-                found = msgspec.json.decode(lines.readline(), type=_TextRow)
+            found = msgspec.json.decode(self._texts.line(row.segment, row.offset), type=TextRow)
         except (OSError, msgspec.DecodeError) as error:
-            raise StoreError(f"{file}: the text of rollout {row.id} cannot be read: {error}") from error
+            raise StoreError(
+                f"{self._texts.path(row.segment)}: the text of rollout {row.id} cannot be read: {error}"
+            ) from error
         return Completion(rollout, found.text, row.finish, found.reasoning, found.ending)
 
     def failed(self) -> Iterator[Failure]:
         """Every failed attempt, in the order they happened."""
-        return self._lines(self.path / "errors.jsonl", Failure)
+        return (failure for failure in decoded(self.path / "errors.jsonl", Failure) if failure is not None)
+
+    def prompts(self) -> Iterator[StoredPrompt]:
+        """Every prompt that was asked, each once, in the order of asking. Reads all texts through."""
+        told: set[str] = set()
+        for number in self._texts.numbers():
+            try:
+                for line in self._texts.lines(number):
+                    if line.startswith(b'{"prompt":'):
+                        with contextlib.suppress(msgspec.DecodeError):  # torn: asked again under the same key
+                            found = msgspec.json.decode(line, type=StoredPrompt)
+                            if found.prompt not in told:
+                                told.add(found.prompt)
+                                yield found
+            except OSError as error:
+                raise StoreError(f"{self._texts.path(number)}: cannot be read: {error.strerror}") from error
 
     def verdict(self, answer: str, gold: Gold, version: str) -> Verdict | None:
         """The verdict stored for this answer under this version of the verifier; None where it was never decided.
@@ -231,6 +232,10 @@ class Store:
             trial = self.path / ".trial"
             trial.write_bytes(_encode(Row("", Cell("", None, None, "", "", 0), "")) * 64)
             trial.unlink()
+        self._compressor = Compressor()
+        self._segment = max(self._texts.numbers(), default=0) + 1
+        for segment in self._texts.full(self._full):
+            self._compressor.add(segment)
 
     @contextlib.contextmanager
     def _writing(self, file: Path) -> Iterator[None]:
@@ -274,35 +279,42 @@ class Store:
             self._prompts.add(prompt.key)
             self._append(
                 self._text,
-                _TextRow(
-                    prompt=prompt.key,
-                    messages=prompt.messages,
-                    sampling=prompt.sampling,
-                    model=prompt.model,
-                ),
+                StoredPrompt(prompt.key, prompt.messages, prompt.sampling, prompt.model),
             )
 
     def add(self, row: Row, completion: Completion | None = None) -> Row:
         """Store a rollout; an answered one with its text. Returns the row as stored."""
         if completion is not None:
-            text = _TextRow(
+            text = TextRow(
                 id=row.id, text=completion.text, reasoning=completion.reasoning, ending=completion.ending
             )
-            row = replace(row, segment=self._segment, offset=self._append(self._text, text))
+            segment, offset = self._segment, self._append(self._text, text)
+            row = replace(row, segment=segment, offset=offset)
+            if offset >= self._full:
+                self._roll()
         self._append("index.jsonl", row)
-        self.rows[row.id] = row
-        self.usage += row.usage
+        self._index.rows[row.id] = row
+        self._index.usage += row.usage
         return row
+
+    def _roll(self) -> None:
+        """Close the segment and begin the next; compressing goes on beside the run."""
+        file = self._files.pop(self._text)
+        with self._writing(self.path / self._text), file:
+            os.fsync(file.fileno())
+        if self._compressor is not None:
+            self._compressor.add(self.path / self._text)
+        self._segment += 1
 
     def add_answer(self, row: Row, answer: str | None, rule: str) -> None:
         """Store that another answer was found in the text of a stored row. What it has cost stays counted once."""
         found = replace(row, answer=answer, rule=rule)
         self._append("index.jsonl", replace(found, usage=Usage()))
-        self.rows[row.id] = found
+        self._index.rows[row.id] = found
 
     def add_verdict(self, answer: str, gold: Gold, version: str, verdict: Verdict) -> None:
         self._verdicts.setdefault((answer, gold), {})[version] = verdict
-        self._append("verdicts/00001.jsonl", _VerdictRow(answer, gold, version, verdict))
+        self._append("verdicts/00001.jsonl", VerdictRow(answer, gold, version, verdict))
 
     def add_failure(self, failure: Failure) -> None:
         self.failures += 1
@@ -331,6 +343,9 @@ class Store:
                 os.fsync(file.fileno())
             file.close()
         self._files.clear()
+        if self._compressor is not None:
+            self._compressor.close()
+            self._compressor = None
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -342,3 +357,6 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+__all__ = ["MISSING", "Failure", "Row", "Store"]

@@ -143,14 +143,14 @@ class Cell(Struct, frozen=True, omit_defaults=True, gc=False):
     against: str | None = None  # another candidate, where two are compared
 
 
-class Gold(Struct, frozen=True):
+class Gold(Struct, frozen=True, gc=False):
     """The known answer that a completion is checked against."""
 
     answer: str
     answer_type: str | None = None
 
 
-class Generate(Struct, frozen=True):
+class Generate(Struct, frozen=True, gc=False):
     """One rollout of a prompt. `id` is equal exactly for equal work."""
 
     prompt: Prompt
@@ -175,7 +175,7 @@ class Compare(Struct, frozen=True):
         return 0
 
 
-class Ask(Struct, frozen=True):
+class Ask(Struct, frozen=True, gc=False):
     """One unit of planned work. gold: what to verify the answer against, if anything.
 
     prefix names the (question, candidate) text that opens the prompt: Asks with equal prefixes are
@@ -255,7 +255,7 @@ class Reply(Struct, frozen=True):
     usage: Usage
 
 
-class Verdict(Struct, frozen=True, omit_defaults=True):
+class Verdict(Struct, frozen=True, omit_defaults=True, gc=False):
     """Whether an answer equals the gold, the rule that decided, and why a `wrong` may be doubted.
 
     undecided (a limit, a crash, nothing parsable) and missing (never answered) are not wrong.
@@ -266,7 +266,7 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
     suspicious: str | None = None
 
 
-class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What one rollout told: a verdict, or a score for methods that give numbers."""
 
     cell: Cell

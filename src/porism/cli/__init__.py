@@ -12,7 +12,22 @@ import sys
 import typer
 
 from porism import __version__
-from porism.cli import data, label, models, neighbors, power, rank, report, run, runs, sample, stress, verify
+from porism.cli import (
+    capacity,
+    data,
+    export,
+    label,
+    models,
+    neighbors,
+    power,
+    rank,
+    report,
+    run,
+    runs,
+    sample,
+    stress,
+    verify,
+)
 from porism.cli.new import new
 from porism.errors import PorismError
 
@@ -30,6 +45,8 @@ app.command(epilog=rank.EXAMPLE)(rank.rank)
 app.command(epilog=run.EXAMPLE)(run.run)
 app.command(epilog="Example: porism score runs/necklaces-1f2e3d4c5b6a --json")(runs.score)
 app.command(epilog="Example: porism status runs/necklaces-1f2e3d4c5b6a")(runs.status)
+app.command(epilog=export.EXAMPLE)(export.export)
+app.command(epilog=capacity.EXAMPLE)(capacity.capacity)
 app.command(epilog=stress.EXAMPLE)(stress.stress)
 app.command(epilog=report.EXAMPLE)(report.report)
 app.command(epilog=report.VIEW_EXAMPLE)(report.view)

@@ -41,35 +41,38 @@ def status(run: Run) -> None:
     from dataclasses import replace
 
     from porism.methods.utility import Utility
-    from porism.run import stored_methods
-    from porism.store import MISSING, Store
-    from porism.types import Generate
+    from porism.run import stored_methods, stored_plan
+    from porism.store import Store
+    from porism.totals import planned, totals
 
-    with Store(run, write=False) as store:
-        problems, methods = stored_methods(store)
-        adaptive = any(isinstance(m, Utility) and m.allocation is not None for m in methods)
-        # An allocation asks no more than rollouts shared out evenly.
-        most = [replace(m, allocation=None) if isinstance(m, Utility) else m for m in methods]
-        asks = [ask for m in most for problem in problems for ask in m.plan(problem, [])]
-        planned = {ask.work.id for ask in asks if isinstance(ask.work, Generate)}
-        missing = sum(row.finish == MISSING for row in store.rows.values())
+    found = totals(run)
+    with Store(run, write=False) as store:  # for the settings alone: its index is not read
         settings = store.read_json("run.json") or {}
-        typer.echo(f"run        {run}")
-        typer.echo(f"models     {', '.join(settings.get('models', {})) or 'unknown'}")
-        typer.echo(f"answered   {len(store.rows) - missing} rollouts, {missing} missing")
-        owed = len(planned - store.rows.keys())
-        still = "at most" if adaptive else f"{owed} of them still to be asked"
-        typer.echo(f"planned    {len(planned)} rollouts, {still}")
-        typer.echo(
-            f"tokens     {store.usage.prompt:,} prompt ({store.usage.cached:,} from cache), "
-            f"{store.usage.completion:,} completion, in {store.usage.requests:,} requests"
-        )
-        typer.echo(f"failures   {store.failures} attempts (errors.jsonl)")
-        if store.torn:
-            typer.echo(f"torn       {store.torn} unreadable lines: asked again by the same command")
-        for session in settings.get("sessions", []):
-            end = session.get("ended", "not ended: running, or killed")
-            typer.echo(f"session    {session['started']} .. {end}  {session.get('stopped') or ''}".rstrip())
+        if "benchmark" in settings:
+            problems, methods = stored_methods(store)
+        else:
+            problems, utility = stored_plan(store)
+            methods = [utility]
+    adaptive = any(isinstance(m, Utility) and m.allocation is not None for m in methods)
+    # An allocation asks no more than rollouts shared out evenly.
+    most = [replace(m, allocation=None) if isinstance(m, Utility) else m for m in methods]
+    plan = planned(problems, most)
+    owed = sum(len(numbers - found.rollouts.get(key, set())) for key, numbers in plan.items())
+    still = "at most" if adaptive else f"{owed} of them still to be asked"
+    typer.echo(f"run        {run}")
+    typer.echo(f"models     {', '.join(settings.get('models', {})) or 'unknown'}")
+    typer.echo(f"answered   {found.answered} rollouts, {found.missing} missing")
+    typer.echo(f"planned    {sum(map(len, plan.values()))} rollouts, {still}")
+    typer.echo(
+        f"tokens     {found.usage.prompt:,} prompt ({found.usage.cached:,} from cache), "
+        f"{found.usage.completion:,} completion, in {found.usage.requests:,} requests"
+    )
+    typer.echo(f"failures   {found.failures} attempts (errors.jsonl)")
+    if found.torn:
+        typer.echo(f"torn       {found.torn} unreadable lines: asked again by the same command")
+    for session in settings.get("sessions", []):
+        end = session.get("ended", "not ended: running, or killed")
+        typer.echo(f"session    {session['started']} .. {end}  {session.get('stopped') or ''}".rstrip())
 
 
 def _is_benchmark(store: Store) -> bool:
