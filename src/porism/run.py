@@ -6,19 +6,19 @@ whatever can be wrong is found before the first token is spent: files, settings,
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from porism import __version__
+from porism.blocking import blocking
 from porism.budget import Budget
 from porism.config import RankConfig, changed
 from porism.engine import Engine, Watch, replay
@@ -40,6 +40,13 @@ from porism.prepare import (
 from porism.store import Store
 from porism.types import Method, Observation, Problem, Usage
 from porism.verify import VERSION
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from porism.frames import What
+
+Seen = dict[tuple[str, str], list[Observation]]  # by problem id and method name
 
 
 class RankWatch(Watch, Protocol):
@@ -70,6 +77,12 @@ class Ranked(Struct, frozen=True, kw_only=True):
 
         return plain_text(self)
 
+    def frame(self, what: What = "observations") -> pl.DataFrame:
+        """The run's observations, or its `scores`, as a polars frame (docs/analyses.md lists the columns)."""
+        from porism.frames import frame
+
+        return frame(Path(self.run), what)
+
 
 def rank(problems: Problems, **settings: Any) -> Ranked:
     """Rank the candidates of each problem; blocks until done. Works in a notebook as well.
@@ -78,44 +91,7 @@ def rank(problems: Problems, **settings: Any) -> Ranked:
     for a single one. Raises InputError for what the caller can mend, ModelError for a model that cannot serve.
     A run that a budget or a failing server stops returns with `stopped` set.
     """
-    from threading import Event, Thread
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(arank(problems, **settings))
-    # A loop runs in this thread already, as in a notebook: ours gets a thread of its own.
-    result: list[Ranked] = []
-    fault: list[BaseException] = []
-    stops: list[Callable[[], object]] = []
-    ended = Event()
-
-    async def ranked() -> Ranked:
-        task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        if task is not None:
-            stops.append(lambda: loop.call_soon_threadsafe(task.cancel))
-        return await arank(problems, **settings)
-
-    def work() -> None:
-        try:
-            result.append(asyncio.run(ranked()))
-        except BaseException as error:  # noqa: BLE001  raised again in the caller's thread
-            fault.append(error)
-        finally:
-            ended.set()
-
-    Thread(target=work, name="porism").start()
-    try:
-        ended.wait()
-    except KeyboardInterrupt:
-        with suppress(RuntimeError):  # it has just ended by itself
-            for stop in stops:
-                stop()
-        ended.wait()
-        raise
-    if fault:
-        raise fault[0]
-    return result[0]
+    return blocking(lambda: arank(problems, **settings))
 
 
 async def arank(
@@ -237,6 +213,21 @@ def stored_methods(store: Store) -> tuple[list[Problem], list[Method]]:
     return problems, [method]
 
 
+async def observed(path: Path, *, allow_code: bool = False) -> tuple[list[Problem], list[Method], Seen]:
+    """Problems, methods and the observations of completed rounds of any run folder. Costs no token; needs no model.
+
+    Raises ConfigError where its answers were checked by another version of the verifier.
+    """
+    from porism.verify.pool import Verifier
+
+    with Store(path, write=False) as store:
+        problems, methods = stored_methods(store)
+        refuse_code(problems, allow_code=allow_code)
+        store.check_version(VERSION)
+        async with Verifier(allow_code=allow_code) as checker:
+            return problems, methods, await replay(store, checker, problems, methods)
+
+
 async def score(path: Path, *, allow_code: bool = False) -> Ranked:
     """The ranking of a run from what its folder holds. Costs no token; needs no model.
 
@@ -334,6 +325,7 @@ __all__ = [
     "RankWatch",
     "Ranked",
     "arank",
+    "observed",
     "plan",
     "rank",
     "run_problems",

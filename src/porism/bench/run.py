@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +19,8 @@ from msgspec import Struct
 from porism import __version__
 from porism.bench.build import COUNTS, build, cost, kind
 from porism.bench.config import BenchConfig
+from porism.bench.cost import cost as cost_of
+from porism.bench.cost import works
 from porism.bench.evaluate import Evaluated, check_labels, evaluated, scores
 from porism.budget import Budget
 from porism.config import changed
@@ -31,6 +33,11 @@ from porism.models import open_model
 from porism.prepare import enter
 from porism.store import Store
 from porism.types import Generate, Method, Model, Observation, Problem, Usage
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from porism.frames import What
 
 _MAY_GROW = {*COUNTS, "target_samples", "others"}  # settings that change what is asked, but no answer
 
@@ -51,6 +58,12 @@ class Benchmark(Struct, frozen=True, kw_only=True):
     missing: dict[str, int] = {}
     stopped: str | None = None
     exit_code: int = 0
+
+    def frame(self, what: What = "observations") -> pl.DataFrame:
+        """The run's observations, or its `scores`, as a polars frame (docs/analyses.md lists the columns)."""
+        from porism.frames import frame
+
+        return frame(Path(self.run), what)
 
 
 class Planned(Struct, frozen=True, kw_only=True):
@@ -105,7 +118,7 @@ def plan(config: BenchConfig, file: Path) -> dict[str, Planned]:
     return {
         m.name: Planned(
             rollouts=cost(m, problems, "calls"),
-            stored=len(_works(m, problems) & rows),
+            stored=len(works(m, problems) & rows),
             tokens=cost(m, problems, "tokens"),
         )
         for m in methods
@@ -351,7 +364,7 @@ def _evaluate(
 ) -> Evaluated:
     kinds = {m.name: kind(m.name, config.methods[m.name]) for m in methods}
     found = evaluated(config, problems, methods, kinds, {m.name: scores(problems, m, seen) for m in methods})
-    costs = {m.name: _cost(m, problems, store) for m in methods}
+    costs = {m.name: cost_of(m, problems, store) for m in methods}
     return msgspec.structs.replace(
         found,
         methods={
@@ -364,19 +377,6 @@ def _evaluate(
             for name, result in found.methods.items()
         },
     )
-
-
-def _cost(method: Method, problems: Sequence[Problem], store: Store) -> tuple[int, Usage]:
-    """Rollouts and tokens of all that the method plans at first, whoever asked for them first."""
-    rows = [row for id in _works(method, problems) if (row := store.rows.get(id)) is not None]
-    usage = Usage()
-    for row in rows:
-        usage += row.usage
-    return len(rows), usage
-
-
-def _works(method: Method, problems: Sequence[Problem]) -> set[str]:
-    return {ask.work.id for p in problems for ask in method.plan(p, []) if isinstance(ask.work, Generate)}
 
 
 __all__ = [
