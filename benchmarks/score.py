@@ -1,6 +1,6 @@
 """How long `porism score` takes over a large benchmark, and how much memory: 100,000 stored observations.
 
-    python benchmarks/score.py [FOLDER]     makes the run folder there (or in a temporary one), scores it, prints figures
+    python benchmarks/score.py [FOLDER]     makes the run folder there (or a temporary one), scores it, prints figures
 
 100 problems in 50 groups, 10 candidates each, 5 neighbors, 16 rollouts; a row without example; a judge with 12 calls.
 Answers are drawn by a seeded generator and stored as a run would store them; nothing else is made up.
@@ -79,8 +79,8 @@ def make(folder: Path) -> int:
                         answer = known if good else str(rng.randint(0, 50))
                         text = f"\\boxed{{{answer}}}"
                         if ask.gold is not None and not store.verdicts(answer, ask.gold):
-                            kind = "correct" if answer == ask.gold.answer else "wrong"
-                            store.add_verdict(answer, ask.gold, VERSION, Verdict(kind, "integer"))
+                            verdict = Verdict("correct" if answer == ask.gold.answer else "wrong", "integer")
+                            store.add_verdict(answer, ask.gold, VERSION, verdict)
                     store.add(
                         Row(ask.work.id, ask.cell, "stop", answer, "boxed", f"{rng.getrandbits(64):x}",
                             usage=Usage(prompt=300, completion=rng.randint(40, 100), requests=1)),
