@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -62,7 +62,7 @@ def labelled(id: str, row: str, *, group: str | None = None) -> Problem:
     )
 
 
-def view(name: str, kind: str, values: dict[str, tuple[float, ...]], **more: object) -> View:
+def view(name: str, kind: str, values: Mapping[str, tuple[float, ...]], **more: object) -> View:
     scores = {p: dict(zip(LETTERS, row, strict=False)) for p, row in values.items()}
     return View(name=name, kind=kind, values=scores, **more)  # type: ignore[arg-type]
 

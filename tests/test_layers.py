@@ -56,6 +56,7 @@ LAYERS: list[tuple[str, ...]] = [
         "porism.interrupt",
         "porism.blocking",
         "porism.frames",
+        "porism.stored",
         "porism.analyze",
         "porism.failures",
         "porism.right",

@@ -96,9 +96,8 @@ async def material(path: Path, *, allow_code: bool = False) -> Material:
     from porism.bench.build import kind
     from porism.bench.cost import cost
     from porism.bench.evaluate import scores
-    from porism.bench.run import is_benchmark, stored
     from porism.prepare import refuse_code
-    from porism.run import stored_methods
+    from porism.stored import is_benchmark, stored_benchmark, stored_methods
     from porism.verify.pool import Verifier
 
     with Store(path, write=False) as store:
@@ -107,7 +106,7 @@ async def material(path: Path, *, allow_code: bool = False) -> Material:
         refuse_code(problems, allow_code=allow_code)
         kinds, human = {m.name: m.name for m in methods}, "right"
         if is_benchmark(store.read_json("run.json")):
-            config = stored(store)[0]
+            config = stored_benchmark(store)[0]
             kinds = {m.name: kind(m.name, config.methods[m.name]) for m in methods}
             human = config.human
         async with Verifier(allow_code=allow_code) as checker:

@@ -17,7 +17,7 @@ from porism.types import Candidate, Method, Observation, Problem, Score
 if TYPE_CHECKING:
     import polars as pl
 
-    from porism.run import Seen
+    from porism.stored import Seen
 
 What = Literal["observations", "scores"]
 
@@ -76,7 +76,7 @@ def scores(path: Path) -> pl.DataFrame:
 
 
 def _read(path: Path) -> tuple[list[Problem], list[Method], Seen]:
-    from porism.run import observed
+    from porism.stored import observed
 
     return blocking(lambda: observed(path))
 

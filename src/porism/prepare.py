@@ -50,7 +50,7 @@ def resolve(settings: dict[str, Any]) -> RankConfig:
         settings["models"] = (model,) if isinstance(model, str) else tuple(model)
     if isinstance(models := settings.get("models"), str):
         settings["models"] = (models,)
-    for key in ("output", "template", "solve_template"):
+    for key in ("output", "template", "solve_template", "calibration"):
         if isinstance(path := settings.get(key), str):
             settings[key] = Path(path)
     fields = RankConfig.__dataclass_fields__

@@ -37,7 +37,9 @@ from porism.prepare import (
     resolve,
     run_folder,
 )
+from porism.right import Right
 from porism.store import Store
+from porism.stored import Seen, stored_methods, stored_plan
 from porism.types import Method, Observation, Problem, Usage
 from porism.verify import VERSION
 
@@ -45,8 +47,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from porism.frames import What
-
-Seen = dict[tuple[str, str], list[Observation]]  # by problem id and method name
 
 
 class RankWatch(Watch, Protocol):
@@ -134,6 +134,7 @@ async def run_problems(
         models = await open_models(stack, chosen, config, look, warnings)
         method = make_method(config, tuple(model.identity for model in models))
         warnings += method.warnings()
+        right = Right.of(config, chosen, method)
         _open_run(store, chosen, name, method, config, confirm)
         checker = await stack.enter_async_context(Verifier(allow_code=config.allow_code))
         engine = Engine(
@@ -154,7 +155,7 @@ async def run_problems(
         missing = {f"{where}: {why}": count for (where, why), count in outcome.missing.items()}
         result = Ranked(
             run=str(store.path),
-            problems=_rankings(chosen, method, outcome.seen),
+            problems=_rankings(chosen, method, outcome.seen, right),
             usage=store.usage,
             warnings=tuple(warnings),
             missing=missing,
@@ -180,52 +181,6 @@ class _Live:
         self._store.write("status.txt", self._watch.status().encode())
         now = time.monotonic()
         self._next = now + 20 * (now - started)
-
-
-def stored_plan(store: Store) -> tuple[list[Problem], Utility]:
-    """The problems and the method that a run folder was last run with. ConfigError where it does not say."""
-    settings = store.read_json("run.json")
-    if settings is None:
-        raise ConfigError(f"{store.path}: no run.json here, so this is no run folder")
-    if "benchmark" in settings:
-        raise ConfigError(
-            f"{store.path}: this is a benchmark of several methods, and this command needs a run of `rank`"
-        )
-    try:
-        lines = (store.path / "problems.jsonl").read_bytes().splitlines()
-        problems = [msgspec.json.decode(line, type=Problem) for line in lines]
-        return problems, msgspec.convert(settings["method"], type=Utility)
-    except (OSError, KeyError, TypeError, msgspec.MsgspecError) as error:
-        raise ConfigError(
-            f"{store.path}: this run cannot be scored, its settings or problems are not whole ({error}); the "
-            "command that made it writes them anew"
-        ) from error
-
-
-def stored_methods(store: Store) -> tuple[list[Problem], list[Method]]:
-    """The problems and all methods of a run folder, of `rank` or of `run`. ConfigError where it does not say."""
-    from porism.bench.run import is_benchmark, stored
-
-    if is_benchmark(store.read_json("run.json")):
-        _, problems, methods = stored(store)
-        return problems, methods
-    problems, method = stored_plan(store)
-    return problems, [method]
-
-
-async def observed(path: Path, *, allow_code: bool = False) -> tuple[list[Problem], list[Method], Seen]:
-    """Problems, methods and the observations of completed rounds of any run folder. Costs no token; needs no model.
-
-    Raises ConfigError where its answers were checked by another version of the verifier.
-    """
-    from porism.verify.pool import Verifier
-
-    with Store(path, write=False) as store:
-        problems, methods = stored_methods(store)
-        refuse_code(problems, allow_code=allow_code)
-        store.check_version(VERSION)
-        async with Verifier(allow_code=allow_code) as checker:
-            return problems, methods, await replay(store, checker, problems, methods)
 
 
 async def score(path: Path, *, allow_code: bool = False) -> Ranked:
@@ -316,16 +271,20 @@ def _close_run(store: Store, result: Ranked, watch: RankWatch) -> None:
 
 
 def _rankings(
-    problems: Sequence[Problem], method: Utility, seen: dict[tuple[str, str], list[Observation]]
+    problems: Sequence[Problem], method: Utility, seen: Seen, right: Right | None = None
 ) -> tuple[Ranking, ...]:
-    return tuple(ranking_of(p, method, seen.get((p.id, method.name), [])) for p in problems)
+    found = []
+    for p in problems:
+        own = seen.get((p.id, method.name), [])
+        ranking = ranking_of(p, method, own)
+        found.append(ranking if right is None else right.give(ranking, p, method, own))
+    return tuple(found)
 
 
 __all__ = [
     "RankWatch",
     "Ranked",
     "arank",
-    "observed",
     "plan",
     "rank",
     "run_problems",

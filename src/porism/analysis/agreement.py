@@ -7,7 +7,7 @@ in the prompt alone should order a pool alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 from math import sqrt
 from statistics import fmean
@@ -129,7 +129,7 @@ def sensitivity(material: Material) -> Sensitivity:
     return Sensitivity(pairs=tuple(_likeness(material, a, b) for a, b in combinations(material.views, 2)))
 
 
-def standings(values: dict[str, Value]) -> dict[str, float]:
+def standings(values: Mapping[str, Value]) -> dict[str, float]:
     """For each candidate the share of the others below it, ties half; 1/2 for one alone."""
     return {
         i: (sum(v < x for v in values.values()) + (sum(v == x for v in values.values()) - 1) / 2)
@@ -228,7 +228,7 @@ def _likeness(material: Material, a: View, b: View) -> Likeness:
     )
 
 
-def spearman(a: dict[str, Value], b: dict[str, Value]) -> float | None:
+def spearman(a: Mapping[str, Value], b: Mapping[str, Value]) -> float | None:
     """Spearman's rank correlation with ties at their mean rank; None where one side is all one tie."""
     x, y = standings(a), standings(b)
     mx, my = fmean(x.values()) if x else 0.0, fmean(y.values()) if y else 0.0

@@ -28,10 +28,10 @@ from porism.data import data_hash, load
 from porism.engine import Engine, Watch, replay
 from porism.errors import ConfigError, DataError
 from porism.interrupt import interruptible
-from porism.methods.make import METHODS
 from porism.models import open_model
 from porism.prepare import enter
 from porism.store import Store
+from porism.stored import is_benchmark, stored_benchmark
 from porism.types import Generate, Method, Model, Observation, Problem, Usage
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ async def score(path: Path) -> Benchmark:
     from porism.verify.pool import Verifier
 
     with Store(path, write=False) as store:
-        config, problems, methods = stored(store)
+        config, problems, methods = stored_benchmark(store)
         async with Verifier() as checker:
             seen = await replay(store, checker, problems, methods)
         return Benchmark(
@@ -198,29 +198,6 @@ async def score(path: Path) -> Benchmark:
             evaluated=_evaluate(config, problems, methods, seen, store),
             usage=store.usage,
         )
-
-
-def is_benchmark(settings: Any) -> bool:
-    """Whether run.json is that of a benchmark."""
-    return isinstance(settings, dict) and "benchmark" in settings
-
-
-def stored(store: Store) -> tuple[BenchConfig, list[Problem], list[Method]]:
-    """Configuration, problems and methods that a run folder was last run with. ConfigError where it does not say."""
-    settings = store.read_json("run.json")
-    try:
-        config = BenchConfig.model_validate(settings["benchmark"])
-        lines = (store.path / "problems.jsonl").read_bytes().splitlines()
-        problems = [msgspec.json.decode(line, type=Problem) for line in lines]
-        methods: list[Method] = [
-            msgspec.convert(entry["settings"], type=METHODS[entry["method"]]) for entry in settings["methods"]
-        ]
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise ConfigError(
-            f"{store.path}: this benchmark cannot be scored, its settings or problems are not whole ({error}); the "
-            "command that made it writes them anew"
-        ) from error
-    return config, problems, methods
 
 
 def _check_names(config: BenchConfig) -> None:
@@ -383,10 +360,8 @@ __all__ = [
     "Benchmark",
     "Planned",
     "arun",
-    "is_benchmark",
     "plan",
     "read_problems",
     "run_folder",
     "score",
-    "stored",
 ]

@@ -12,7 +12,20 @@ import sys
 import typer
 
 from porism import __version__
-from porism.cli import analyze, data, label, models, neighbors, rank, run, runs, sample, stress, verify
+from porism.cli import (
+    analyze,
+    calibrate,
+    data,
+    label,
+    models,
+    neighbors,
+    rank,
+    run,
+    runs,
+    sample,
+    stress,
+    verify,
+)
 from porism.cli.new import new
 from porism.errors import PorismError
 
@@ -31,6 +44,7 @@ app.command(epilog=run.EXAMPLE)(run.run)
 app.command(epilog="Example: porism score runs/necklaces-1f2e3d4c5b6a --json")(runs.score)
 app.command(epilog="Example: porism status runs/necklaces-1f2e3d4c5b6a")(runs.status)
 app.command(epilog=analyze.EXAMPLE)(analyze.analyze)
+app.command(epilog=calibrate.EXAMPLE)(calibrate.calibrate)
 app.command(epilog=stress.EXAMPLE)(stress.stress)
 app.command(epilog="Example: porism new my-problem")(new)
 app.command(epilog=sample.EXAMPLE)(sample.sample)

@@ -38,8 +38,8 @@ def score(run: Run, as_json: Json = False, allow_code: Code = False) -> None:
 
 def status(run: Run) -> None:
     """How far a run is: answered, missing, tokens, failed attempts."""
-    from porism.run import stored_methods
     from porism.store import MISSING, Store
+    from porism.stored import stored_methods
     from porism.types import Generate
 
     with Store(run, write=False) as store:
@@ -67,6 +67,6 @@ def status(run: Run) -> None:
 
 
 def _is_benchmark(store: Store) -> bool:
-    from porism.bench.run import is_benchmark
+    from porism.stored import is_benchmark
 
     return is_benchmark(store.read_json("run.json"))

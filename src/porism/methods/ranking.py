@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from porism.calibrate.model import Probability
 from porism.methods.diagnose import NeighborReport, Target, neighbor_report, rate, shown, target_report
 from porism.methods.message import Standing, message, names
 from porism.methods.utility import Key, Row, Utility, count, identical_share, row_flags
@@ -41,7 +42,8 @@ class Place(Struct, frozen=True, kw_only=True):
     """One candidate's line. utility, rank and lift are None where nothing was decided.
 
     ci95, lift_ci95: 95 % intervals, given these neighbors. p_highest: the chance that its utility is the highest,
-    which is not the chance that it is right. tied: other candidates with exactly this utility.
+    which is not the chance that it is right. tied: other candidates with exactly this utility. p_right: the chance that
+    it is right, where a calibration was given.
     """
 
     rank: int | None
@@ -56,6 +58,7 @@ class Place(Struct, frozen=True, kw_only=True):
     counts: Counts
     tied: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    p_right: Probability | None = None
 
 
 class NoExample(Struct, frozen=True, kw_only=True):
