@@ -16,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 from random import Random
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -101,8 +102,16 @@ def make(folder: Path) -> int:
         return len(store.rows)
 
 
-def measure(folder: Path, *command: str) -> tuple[float, float]:
-    """Seconds and peak megabytes of one porism command over the folder, in a process of its own."""
+class Measured(NamedTuple):
+    """Seconds on the clock, seconds of processor time, and peak megabytes."""
+
+    seconds: float
+    cpu: float
+    megabytes: float
+
+
+def measure(folder: Path, *command: str) -> Measured:
+    """What one porism command takes over the folder, in a process of its own."""
     started = time.monotonic()
     with subprocess.Popen(
         [sys.executable, "-m", "porism", command[0], str(folder), *command[1:]], stdout=subprocess.PIPE
@@ -114,7 +123,19 @@ def measure(folder: Path, *command: str) -> tuple[float, float]:
     assert process.returncode == 0
     assert document
     unit = 1e6 if sys.platform == "darwin" else 1e3
-    return time.monotonic() - started, usage.ru_maxrss / unit
+    return Measured(time.monotonic() - started, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit)
+
+
+def as_ranking(folder: Path) -> None:
+    """Make the folder one of `porism rank`: its utility alone, with a ranking of every problem."""
+    with Store(folder) as store:
+
+        def change(settings: dict[str, Any]) -> dict[str, Any]:
+            method = settings["methods"][0]["settings"]
+            kept = {key: value for key, value in settings.items() if key not in ("benchmark", "methods")}
+            return kept | {"method": method}
+
+        store.update_settings(change)
 
 
 def main() -> None:
@@ -123,8 +144,11 @@ def main() -> None:
         folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(temporary) / "run"
         if not folder.exists():
             make(folder)
-        seconds, megabytes = measure(folder, "score", "--json")
-        print(f"porism score: {seconds:.1f} s, {megabytes:.0f} MB")
+        print(
+            "porism score: {:.1f} s, {:.1f} s of processor time, {:.0f} MB".format(
+                *measure(folder, "score", "--json")
+            )
+        )
 
 
 if __name__ == "__main__":

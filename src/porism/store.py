@@ -30,6 +30,7 @@ from porism.types import SCHEMA, Ask, Cell, Completion, Gold, Prompt, Token, Usa
 
 MISSING = "missing"  # the finish of a rollout that was never answered
 
+_NOTHING = Usage()
 _encode = msgspec.json.Encoder().encode
 _T = TypeVar("_T")
 
@@ -114,13 +115,22 @@ class Store:
     # Reading
 
     def _read(self) -> None:
+        counted, usage = True, [0, 0, 0, 0]
         for row in self._lines(self.path / "index.jsonl", Row):
             old = self.rows.get(row.id)
             if old is None or old.finish == MISSING:
                 self.rows[row.id] = row
             elif (old.segment, old.offset) == (row.segment, row.offset):
                 self.rows[row.id] = replace(row, usage=old.usage)
-            self.usage += row.usage
+            if (u := row.usage) != _NOTHING:
+                usage = [
+                    usage[0] + u.prompt,
+                    usage[1] + u.completion,
+                    usage[2] + u.cached,
+                    usage[3] + u.requests,
+                ]
+                counted = counted and u.counted
+        self.usage = Usage(*usage, counted)
         for file in sorted((self.path / "verdicts").glob("*.jsonl")):
             for line in self._lines(file, _VerdictRow):
                 self._verdicts.setdefault((line.answer, line.gold), {})[line.version] = line.verdict

@@ -107,7 +107,7 @@ def rank(problem: Problem, method: Utility, seen: list[Observation]) -> Ranking:
     ids = [c.id for c in problem.candidates]
     spans = {row: mean_rate(list(found.values())) for row, found in cells.items()}
     base = spans[None] if method.no_example else None
-    chances = dict(zip(ids, p_highest([list(cells[i].values()) for i in ids], problem.id), strict=True))
+    chances = dict(zip(ids, p_highest([list(cells[i].values()) for i in ids]), strict=True))
     ranks = _ranks(problem, cells)
     places = []
     for i in sorted(ids, key=lambda i: (ranks[i] or len(ids) + 1, i)):
@@ -192,10 +192,10 @@ def _helps(
 def _ranks(
     problem: Problem, cells: dict[str | None, Cells], without: str | None = None
 ) -> dict[str, int | None]:
-    from porism.stats import competition_ranks, mean_rate
+    from porism.stats import competition_ranks, exact_mean
 
     kept = [[c for (_, n), c in cells[i.id].items() if n != without] for i in problem.candidates]
-    ranks = competition_ranks([mean_rate(row).value for row in kept])
+    ranks = competition_ranks([exact_mean(row) for row in kept])
     return {c.id: r for c, r in zip(problem.candidates, ranks, strict=True)}
 
 
