@@ -41,8 +41,8 @@ bench: .venv/.dev
 
 # Resolve the dependencies anew. The locks hold names, versions and hashes, never an address.
 lock: .venv/.uv
-	$(LOCK) --upgrade pyproject.toml --extra local --extra learn --group build --group dev -o requirements/dev.lock
-	$(LOCK) -c requirements/dev.lock pyproject.toml --extra local --group build -o requirements/local.lock
+	$(LOCK) --upgrade pyproject.toml --extra local --extra learn --extra report --group build --group dev -o requirements/dev.lock
+	$(LOCK) -c requirements/dev.lock pyproject.toml --extra local --extra report --group build -o requirements/local.lock
 	$(LOCK) -c requirements/dev.lock pyproject.toml --group build -o requirements/base.lock
 	$(LOCK) --upgrade --group installer -o requirements/installer.lock
 

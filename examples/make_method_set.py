@@ -66,7 +66,7 @@ def make(path: Path) -> list[Problem]:
     if source["half"] not in ("tune", "report"):
         raise ValueError(f"{path}: half is tune or report")
     return [
-        problem(path, source, family, near.draw, parameters, i)
+        problem(path, source, family, near.draw, settled(parameters), i)
         for i, parameters in enumerate(source["targets"], 1)
     ]
 
@@ -144,10 +144,15 @@ def agreeing(family: Family, rule: str | None, neighbors: list[Neighbor]) -> lis
     """The neighbors on which a candidate's rule gives the known answer: all of them where it has no wrong rule."""
     found = []
     for neighbor in neighbors:
-        parameters = (neighbor.provenance or {})["parameters"]
+        parameters = settled((neighbor.provenance or {})["parameters"])
         if rule is None or same(written(family, rule, parameters), neighbor.answer, family.answer_type):
             found.append(neighbor.id)
     return found
+
+
+def settled(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as rules take them: a list of YAML or JSON is a tuple there."""
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in parameters.items()}
 
 
 def written(family: Family, rule: str, parameters: dict[str, Any]) -> str:

@@ -36,12 +36,15 @@ from porism.analysis import (
 )
 from porism.analysis.agreement import spearman
 from porism.analysis.material import Cells, rollouts
+from porism.analysis.material import view as view_of
 from porism.analysis.subsample import accuracy, auc, drawn, sizes, tau
 from porism.analysis.svg import COLORS, Mark, Panel, Series, picture
 from porism.analyze import analyze
 from porism.data import write_problems
 from porism.failures import read
-from porism.types import Candidate, Cell, Completion, Observation, Problem, Verdict
+from porism.methods.allocate.settings import Allocation
+from porism.methods.utility import STARVED, Utility
+from porism.types import Candidate, Cell, Completion, Observation, Problem, Sampling, Score, Verdict
 from samples import problem as sample
 
 LETTERS = "abcdefghij"
@@ -268,6 +271,19 @@ def test_rollouts_come_from_observations() -> None:
     assert rollouts(p, compared) == {}
 
 
+def test_pools_that_an_allocation_starved_are_in_no_analysis() -> None:
+    sampling = Sampling(max_tokens=10)
+    adaptive = Utility(solvers=("s",), sampling=sampling, allocation=Allocation())
+    problems = [labelled("p0", "RW"), labelled("p1", "RW")]
+    given_up = Score(value=0.1, low=0.0, high=1.0, flags=(STARVED,))
+    fine = Score(value=0.5, low=0.0, high=1.0)
+    scores = {"p0": {"a": fine, "b": given_up}, "p1": {"a": fine, "b": fine}}
+    found = view_of(adaptive, "utility", problems, scores, {})
+    assert found.starved == 1
+    assert found.values == {"p1": {"a": 0.5, "b": 0.5}}
+    assert found.rollouts == {}
+
+
 # Agreement
 
 
@@ -447,6 +463,17 @@ def test_analyze_says_it_in_words_and_never_writes_over_other_files(bench: Path,
     refused = porism("analyze", bench, "-o", tmp_path / "mine", cwd=tmp_path)
     assert refused.returncode == 2
     assert (tmp_path / "mine" / "gap.svg").read_text() == "mine"
+
+
+def test_what_is_asked_once_more_is_counted_in_the_cost(tmp_path: Path) -> None:
+    write_problems([sample()], tmp_path / "set.jsonl")
+    (tmp_path / "b.toml").write_text(
+        'data = "set.jsonl"\n[models.j]\nmodel = "fake/blank=0.5"\n[methods.judge]\nmodel = "j"\ncalls = 4\n'
+    )
+    done = porism("run", tmp_path / "b.toml", "-o", tmp_path / "run", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = (tmp_path / "run" / "index.jsonl").read_text().splitlines()
+    assert json.loads(done.stdout)["methods"]["judge"]["rollouts"] == len(rows) > 3 * 4
 
 
 def test_a_ranking_is_analysed_as_far_as_it_goes(tmp_path: Path) -> None:

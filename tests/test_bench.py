@@ -185,6 +185,29 @@ def test_a_primary_comparison_named_too_late_is_said(file: Path, tmp_path: Path)
     assert "was changed after answers came in" in late.stderr
 
 
+def test_fewer_neighbors_ask_for_less(file: Path, tmp_path: Path) -> None:
+    plans = [
+        json.loads(run("run", file, "--set", f"neighbors={n}", "--dry-run", "--json", cwd=tmp_path).stdout)
+        for n in (1, 2)
+    ]
+    one, two = (plan["methods"]["answer-only"]["rollouts"] for plan in plans)
+    assert one < two
+
+
+def test_pools_that_an_allocation_starved_are_in_no_metric_of_the_whole_order(
+    file: Path, tmp_path: Path
+) -> None:
+    flags = ["--set", "methods.utility.rollouts=32", "--set", 'methods.utility.allocation={policy="toptwo"}']
+    done = run("run", file, *flags, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    utility = json.loads(done.stdout)["methods"]["utility"]
+    assert utility["auc"]["uneven"] > 0
+    assert utility["acc@1"]["n"] == 5
+    bad = run("run", file, "--set", 'methods.utility.allocation={policy="greedy"}', cwd=tmp_path)
+    assert bad.returncode == 2
+    assert "greedy" in bad.stderr
+
+
 def test_where_takes_a_part_of_the_set(file: Path, tmp_path: Path) -> None:
     done = run("run", file, "--set", "where.split=report", "--json", cwd=tmp_path)
     assert json.loads(done.stdout)["problems"] == 5

@@ -153,6 +153,7 @@ def test_a_ranking_shows_p_right_for_the_prior_and_else_a_range(folder: Path, tm
     [
         (("-n", "2"), "rollouts 4 there, 2 here"),
         (("-m", "fake/rate=0.3"), "solver 'fake/rate_right=0.8"),
+        (("--allocation", "toptwo"), "allocation 'uniform' there, 'toptwo' here"),
         (("--max-tokens", "600"), "max_tokens 500' there, 'temperature 1.0, max_tokens 600' here"),
     ],
 )

@@ -35,6 +35,7 @@ LAYERS: list[tuple[str, ...]] = [
         "porism.prompts",
         "porism.analysis",
         "porism.calibrate",
+        "porism.power",
     ),
     ("porism.models", "porism.store", "porism.verify.pool", "porism.verify.worker"),
     ("porism.engine", "porism.lane", "porism.budget", "porism.scale"),

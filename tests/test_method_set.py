@@ -51,6 +51,13 @@ def test_nothing_is_wrong_or_doubtful_but_what_slips_make_so() -> None:
     assert [str(f) for f in report.findings] == []
 
 
+def test_the_set_is_large_enough() -> None:
+    assert len(PROBLEMS) >= 40
+    assert len({p.group for p in PROBLEMS}) >= 25
+    kinds = {c.kind for p in PROBLEMS for c in p.candidates}
+    assert kinds == {"right", "right-but-terse", *WRONG}
+
+
 def test_halves_are_split_by_family() -> None:
     halves: dict[str, set[str]] = {}
     for p in PROBLEMS:

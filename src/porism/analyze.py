@@ -117,7 +117,7 @@ async def material(path: Path, *, allow_code: bool = False) -> Material:
         own = [
             replace(p, candidates=tuple(c for c in p.candidates if c.derived_from is None)) for p in problems
         ]
-        tokens = {m.name: cost(m, problems, store)[1] for m in methods}
+        tokens = {m.name: cost(m, problems, seen, store)[1] for m in methods}
     return Material(
         problems=tuple(own),
         views=tuple(

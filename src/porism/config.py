@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from porism.errors import ConfigError
+from porism.methods.allocate.settings import Allocation, Policy
 from porism.types import Sampling
 
 DEFAULT_MODEL = "local/qwen2.5-coder-0.5b"
@@ -40,7 +41,8 @@ class RankConfig:
     that replace our prompts. price: dollars per million prompt and completion tokens. accept_changes: go on in
     a run folder although models, prompts or sampling differ from what it was made with. allow_code: answer types may
     name checkers of the user's own, which are then imported and called. calibration: a file of `porism calibrate`, for
-    P(right); prior: the share of right candidates in these pools.
+    P(right); prior: the share of right candidates in these pools. allocation: a policy that shares the rollouts
+    out among candidates, with its goal, the `top` of goal top-k, epsilon and confidence; see `sharing`.
     """
 
     models: tuple[str, ...] = (DEFAULT_MODEL,)
@@ -66,6 +68,11 @@ class RankConfig:
     allow_code: bool = False
     calibration: Path | None = None
     prior: float | None = None
+    allocation: str | None = None
+    goal: str | None = None
+    top: int | None = None
+    epsilon: float | None = None
+    confidence: float | None = None
 
     def __post_init__(self) -> None:
         """Raises ConfigError for values no run can have, before anything is opened."""
@@ -103,6 +110,18 @@ class RankConfig:
             raise ConfigError(
                 "the price of a token is unknown: say --price IN,OUT (dollars per million tokens) with --max-cost"
             )
+        _ = self.sharing
+
+    @property
+    def sharing(self) -> Allocation | None:
+        """How rollouts are shared out among candidates; None: evenly. ConfigError for what cannot be."""
+        given = {name: getattr(self, name) for name in ("goal", "top", "epsilon", "confidence")}
+        given = {name: value for name, value in given.items() if value is not None}
+        if self.allocation is not None:
+            return Allocation(policy=cast("Policy", self.allocation), **given)
+        if given:
+            raise ConfigError(f"{', '.join(given)}: only with an allocation, as in --allocation toptwo")
+        return None
 
     @property
     def embedded(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ Problems = Path | str | Problem | Sequence[Problem]
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What a run would ask: exact rollouts and requests, and an estimate of tokens.
+    """What a run would ask: exact rollouts and requests (at most, with an allocation), and an estimate of tokens.
 
     prompt_tokens counts every rollout's prompt in full; shared_tokens is the part of it that a server with a prefix
     cache computes once. completion_tokens is the most that the limit of an answer allows.
@@ -158,6 +158,7 @@ def make_method(config: RankConfig, solvers: tuple[str, ...]) -> Utility:
         ),
         no_example=config.no_example,
         target_samples=config.target_samples,
+        allocation=config.sharing,
     )
 
 
@@ -215,6 +216,7 @@ def plan(problems: Problems, *, candidates: bool = True, **settings: Any) -> Pla
     chosen, name, _ = read(problems, config.limit, candidates=candidates, allow_code=config.allow_code)
     path = run_folder(chosen, name, config)
     method = make_method(config, config.models)
+    method = replace(method, allocation=None)  # an allocation asks no more than this
     asks = [ask for problem in chosen for ask in method.plan(problem, [])]
     works = {ask.work.id: ask.work for ask in asks if isinstance(ask.work, Generate)}
     stored = 0
@@ -223,7 +225,7 @@ def plan(problems: Problems, *, candidates: bool = True, **settings: Any) -> Pla
             # Models are named by what the user writes here and by their identity there: rename, then compare.
             known = (store.read_json("run.json") or {}).get("models", {})
             identities = tuple(known.get(spec, spec) for spec in config.models)
-            same = make_method(config, identities)
+            same = replace(method, solvers=identities)
             ids = {ask.work.id for problem in chosen for ask in same.plan(problem, [])}
             stored = sum((row := store.rows.get(id)) is not None and not row.again for id in ids)
     texts = {w.prompt.key: sum(len(m.content) for m in w.prompt.messages) for w in works.values()}

@@ -185,6 +185,8 @@ def _conditions(
         found = [_rollouts(p, method.score(p, seen.get((p.id, method.name), []))) for p in problems]
         totals = [n for own in found for n in own]
         even = all(len(own) < 2 for own in found)
+    policy = method.allocation.policy if method.allocation else None
+    adaptive = "uniform until a claim" if policy == EVEN else policy
     texts = [method.template, *([method.solve_template] if "lift" in names else [])]
     prompt = blake2b("\0".join(texts).encode(), digest_size=6).hexdigest()
     drawn = msgspec.to_builtins(method.sampling)
@@ -195,7 +197,7 @@ def _conditions(
         rollouts=_range(totals),
         neighbors=_range([len(p.neighbors) for p in problems]),
         pool_size=_range([len(_pool(p)) for p in problems]),
-        allocation=EVEN if even else "uneven",
+        allocation=adaptive or (EVEN if even else "uneven"),
     )
 
 

@@ -30,14 +30,14 @@ from porism.types import SCHEMA, Ask, Cell, Completion, Gold, Prompt, Token, Usa
 
 MISSING = "missing"  # the finish of a rollout that was never answered
 
-_NOTHING = Usage()
 _encode = msgspec.json.Encoder().encode
 _T = TypeVar("_T")
 
 
-class Row(Struct, frozen=True, omit_defaults=True):
+class Row(Struct, frozen=True, omit_defaults=True, gc=False):
     """One rollout in the index.
 
+    Large runs hold a million of these, none of them in a cycle, so the garbage collector leaves them alone (gc=False).
     usage stands on the first row of its call and is empty on the others, so sums are exact. finish is the
     server's finish reason, or `missing`; again says that a missing one may be asked again by a later session.
     """
@@ -115,26 +115,19 @@ class Store:
     # Reading
 
     def _read(self) -> None:
-        counted, usage = True, [0, 0, 0, 0]
+        usages = []
         for row in self._lines(self.path / "index.jsonl", Row):
             old = self.rows.get(row.id)
             if old is None or old.finish == MISSING:
                 self.rows[row.id] = row
             elif (old.segment, old.offset) == (row.segment, row.offset):
                 self.rows[row.id] = replace(row, usage=old.usage)
-            if (u := row.usage) != _NOTHING:
-                usage = [
-                    usage[0] + u.prompt,
-                    usage[1] + u.completion,
-                    usage[2] + u.cached,
-                    usage[3] + u.requests,
-                ]
-                counted = counted and u.counted
-        self.usage = Usage(*usage, counted)
+            usages.append(row.usage)
+        self.usage = Usage.total(usages)
         for file in sorted((self.path / "verdicts").glob("*.jsonl")):
             for line in self._lines(file, _VerdictRow):
                 self._verdicts.setdefault((line.answer, line.gold), {})[line.version] = line.verdict
-        self.failures = sum(1 for _ in self._lines(self.path / "errors.jsonl", Failure))
+        self.failures = sum(1 for _ in self.failed())
         segments = [int(f.stem) for f in (self.path / "text").glob("*.jsonl") if f.stem.isdecimal()]
         self._segment = max(segments, default=0) + 1
 
@@ -162,6 +155,10 @@ class Store:
         except (OSError, msgspec.DecodeError) as error:
             raise StoreError(f"{file}: the text of rollout {row.id} cannot be read: {error}") from error
         return Completion(rollout, found.text, row.finish, found.reasoning, found.ending)
+
+    def failed(self) -> Iterator[Failure]:
+        """Every failed attempt, in the order they happened."""
+        return self._lines(self.path / "errors.jsonl", Failure)
 
     def verdict(self, answer: str, gold: Gold, version: str) -> Verdict | None:
         """The verdict stored for this answer under this version of the verifier; None where it was never decided.

@@ -13,6 +13,7 @@ A Cell says what an Ask is for. It stands outside the work's identity: many cell
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -128,7 +129,7 @@ class Prompt(Struct, frozen=True, dict=True):
         return int(self.key[:8], 16) % (2**31 - 2**20) + rollout
 
 
-class Cell(Struct, frozen=True, omit_defaults=True):
+class Cell(Struct, frozen=True, omit_defaults=True, gc=False):
     """Which problem, candidate, neighbor, method, solver and round an Ask is for.
 
     No candidate: the no-example row. No neighbor either: the solver's own attempts at the target.
@@ -205,7 +206,7 @@ class Call(Struct, frozen=True):
 # What comes back
 
 
-class Usage(Struct, frozen=True, omit_defaults=True):
+class Usage(Struct, frozen=True, omit_defaults=True, gc=False):
     """Tokens of one call, as the server counts them. cached: prompt tokens it did not compute again.
 
     counted is False where the server gave no usage and the numbers are estimates of ours.
@@ -224,6 +225,17 @@ class Usage(Struct, frozen=True, omit_defaults=True):
             self.cached + other.cached,
             self.requests + other.requests,
             self.counted and other.counted,
+        )
+
+    @classmethod
+    def total(cls, usages: Sequence[Usage]) -> Usage:
+        """The sum of many, which costs far less than adding them one by one."""
+        return cls(
+            sum(u.prompt for u in usages),
+            sum(u.completion for u in usages),
+            sum(u.cached for u in usages),
+            sum(u.requests for u in usages),
+            all(u.counted for u in usages),
         )
 
 
@@ -334,7 +346,7 @@ class Method(Protocol):
 
         Called again with what was seen until it returns nothing; `seen` holds completed rounds only.
         Inside a round Asks are candidate-major, and every candidate is in every round but those that hang on what was
-        seen and have nothing to ask of some.
+        seen and have nothing to ask of some. Such a method flags candidates that it starved.
         """
         ...
 

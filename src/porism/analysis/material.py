@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from porism.methods.utility import Utility
+from porism.methods.utility import STARVED, Utility
 from porism.metrics import Value, exact
 from porism.types import Candidate, Method, Observation, Problem, Score
 
@@ -29,8 +29,10 @@ class View(Struct, frozen=True, kw_only=True):
     """One method. values: problem -> candidate -> score, where there is one.
 
     rollouts: problem -> candidate -> single outcomes, whose mean over rollouts and then cells is the score; empty for
-    methods that are no such mean. tokens: of prompts and answers over the whole set, as if the method had run
-    alone. control: it is a control of utility, which sees less than the candidate.
+    methods that are no such mean, or whose rollouts were shared out by what came before. tokens: of prompts and answers
+    over the whole set, as if the method had run alone. control: it is a control of utility, which sees less than the
+    candidate. starved: pools that are in none of this, because an allocation gave up some of their candidates, whose
+    scores are too rough for any of it.
     """
 
     name: str
@@ -39,6 +41,7 @@ class View(Struct, frozen=True, kw_only=True):
     rollouts: dict[str, dict[str, Cells]] = {}
     tokens: int = 0
     control: bool = False
+    starved: int = 0
 
 
 class Material(Struct, frozen=True, kw_only=True):
@@ -87,9 +90,13 @@ def view(
     tokens: int = 0,
 ) -> View:
     """A method as analyses see it. scores: by problem id and candidate id; seen: by problem id and method name."""
+    adaptive = isinstance(method, Utility) and method.allocation is not None
+    starved = {p.id for p in problems if any(STARVED in score.flags for score in scores[p.id].values())}
+    problems = [p for p in problems if p.id not in starved]
     return View(
         name=method.name,
         kind=kind,
+        starved=len(starved),
         values={
             p.id: {
                 c.id: value
@@ -98,7 +105,11 @@ def view(
             }
             for p in problems
         },
-        rollouts={p.id: found for p in problems if (found := rollouts(p, seen.get((p.id, method.name), ())))},
+        rollouts={
+            p.id: found
+            for p in problems
+            if not adaptive and (found := rollouts(p, seen.get((p.id, method.name), ())))
+        },
         tokens=tokens,
         control=isinstance(method, Utility) and method.exemplar != "full",
     )

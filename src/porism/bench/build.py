@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
 from porism.bench.config import BenchConfig, EqualCost, ModelTable
 from porism.errors import ConfigError
+from porism.methods.allocate.settings import Allocation
 from porism.methods.controls import donors
 from porism.methods.make import METHODS, make
 from porism.methods.prompt import load_template
@@ -71,6 +74,8 @@ def _one(
         embedded = "-embedded" if all(table.embedded for table in tables) else ""
         settings.setdefault("template", load_template(None, f"utility{embedded}"))
         settings.setdefault("question_template", load_template(None, f"utility-question{embedded}"))
+        if "allocation" in settings:
+            settings["allocation"] = _allocation(name, settings["allocation"])
         if settings.get("exemplar") == "other-question":
             settings["others"] = donors(problems)
     try:
@@ -79,6 +84,15 @@ def _one(
         raise ConfigError(f"methods.{name}: {error}") from error
     except TypeError as error:
         raise ConfigError(f"methods.{name}: a setting has the wrong type: {error}") from error
+
+
+def _allocation(name: str, given: object) -> Allocation:
+    try:
+        return msgspec.convert(given, type=Allocation)
+    except msgspec.ValidationError as error:
+        raise ConfigError(
+            f'methods.{name}.allocation: {error}; write a table, as in allocation = {{ policy = "toptwo" }}'
+        ) from error
 
 
 def _models(config: BenchConfig, name: str, given: object) -> list[ModelTable]:

@@ -75,7 +75,8 @@ class BudgetTable(_Table):
 
 
 class BenchConfig(_Table):
-    """A whole benchmark. data: problem files. where: metadata values that a problem must have, by key.
+    """A whole benchmark. data: problem files. where: metadata values that a problem must have, by key. neighbors: only
+    the first so many of each problem.
 
     pools: whether the set's pools were balanced by hand (so many right, so many wrong) or are what some models gave.
     human, estimand: see docs/metrics.md. metrics: an empty list needs no label, and gives scores alone.
@@ -85,6 +86,7 @@ class BenchConfig(_Table):
     output: Path | None = None
     limit: int | None = Field(default=None, ge=1)
     where: dict[str, Any] = {}
+    neighbors: int | None = Field(default=None, ge=1)
     pools: Literal["balanced", "natural"] = "balanced"
     human: Literal["right", "apart"] = "right"
     estimand: Literal["average-then-rank", "rank-then-average"] = "average-then-rank"

@@ -12,7 +12,7 @@ from msgspec import Struct
 from porism.bench.config import BenchConfig
 from porism.errors import ConfigError
 from porism.inference import t_interval
-from porism.methods.utility import Utility
+from porism.methods.utility import STARVED, Utility
 from porism.metrics import (
     METRICS,
     Comparison,
@@ -91,15 +91,19 @@ def scores(problems: Sequence[Problem], method: Method, seen: Seen) -> Scores:
 
 
 def pools(problems: Sequence[Problem], found: Scores, config: BenchConfig) -> list[Pool]:
-    """Pools for the metrics: copies in another style stand outside, and variants are taken as configured."""
+    """Pools for the metrics: copies in another style stand outside, and variants are taken as configured.
+
+    A pool in which an adaptive run starved candidates is not even, and no metric of the whole order takes it.
+    """
     made: list[Pool] = []
     for problem in problems:
         own = replace(problem, candidates=tuple(c for c in problem.candidates if c.derived_from is None))
         by = {c.id: found[problem.id][c.id] for c in own.candidates if c.id in found[problem.id]}
+        even = not any(STARVED in score.flags for score in by.values())
         if config.estimand == "rank-then-average":
-            made += by_neighbor(own, by)
+            made += by_neighbor(own, by, even=even)
         else:
-            made.append(pool(own, {id: exact(score) for id, score in by.items()}))
+            made.append(pool(own, {id: exact(score) for id, score in by.items()}, even=even))
     return made
 
 

@@ -6,6 +6,7 @@ the methods with every setting resolved, so `porism score` needs neither the con
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -39,7 +40,12 @@ if TYPE_CHECKING:
 
     from porism.frames import What
 
-_MAY_GROW = {*COUNTS, "target_samples", "others"}  # settings that change what is asked, but no answer
+_MAY_GROW = {
+    *COUNTS,
+    "target_samples",
+    "others",
+    "allocation",
+}  # settings that change what is asked, but no answer
 
 
 class Benchmark(Struct, frozen=True, kw_only=True):
@@ -85,7 +91,9 @@ def read_problems(config: BenchConfig) -> tuple[list[Problem], list[str]]:
     chosen = [
         p for p in found if all((p.metadata or {}).get(key) == value for key, value in config.where.items())
     ]
-    chosen = chosen[: config.limit]
+    chosen = [
+        dataclasses.replace(p, neighbors=p.neighbors[: config.neighbors]) for p in chosen[: config.limit]
+    ]
     files = ", ".join(map(str, config.data))
     if not chosen:
         left = f": none of the {len(found)} has {config.where}" if config.where and found else ""
@@ -341,7 +349,7 @@ def _evaluate(
 ) -> Evaluated:
     kinds = {m.name: kind(m.name, config.methods[m.name]) for m in methods}
     found = evaluated(config, problems, methods, kinds, {m.name: scores(problems, m, seen) for m in methods})
-    costs = {m.name: cost_of(m, problems, store) for m in methods}
+    costs = {m.name: cost_of(m, problems, seen, store) for m in methods}
     return msgspec.structs.replace(
         found,
         methods={

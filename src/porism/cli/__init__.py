@@ -19,7 +19,9 @@ from porism.cli import (
     label,
     models,
     neighbors,
+    power,
     rank,
+    report,
     run,
     runs,
     sample,
@@ -46,7 +48,10 @@ app.command(epilog="Example: porism status runs/necklaces-1f2e3d4c5b6a")(runs.st
 app.command(epilog=analyze.EXAMPLE)(analyze.analyze)
 app.command(epilog=calibrate.EXAMPLE)(calibrate.calibrate)
 app.command(epilog=stress.EXAMPLE)(stress.stress)
+app.command(epilog=report.EXAMPLE)(report.report)
+app.command(epilog=report.VIEW_EXAMPLE)(report.view)
 app.command(epilog="Example: porism new my-problem")(new)
+app.command(epilog=power.EXAMPLE)(power.power)
 app.command(epilog=sample.EXAMPLE)(sample.sample)
 app.command(epilog=label.EXAMPLE)(label.label)
 app.command(epilog=verify.EXAMPLE)(verify.verify)

@@ -125,6 +125,10 @@ def _show(found: Analyses, folder: Path, files: int, tags: Tags | None) -> None:
                 f"  liked by {printable(pair['liked_by'], 40)}, not by {printable(pair['not_by'], 40)}: {kinds}"
             )
         typer.echo(f"  {tags.asked} asked, {tags.unreadable} answers not in the form, {tags.missing} missing")
+    for view in found.material.views:
+        if view.starved:
+            name = printable(view.name, 40)
+            typer.echo(f"left out: {view.starved} pools of {name}, in which its allocation gave some up")
     for name, why in found.left_out.items():
         typer.echo(f"left out: {name}: {why}")
     typer.echo(f"{files} files in {folder}")

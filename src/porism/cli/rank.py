@@ -91,14 +91,33 @@ def rank(
     allow_code: Annotated[
         bool, typer.Option("--allow-code", help="Import and call checkers that answer types name.")
     ] = False,
+    allocation: Annotated[
+        str | None,
+        typer.Option(
+            help="Share rollouts out: toptwo, lucb, halving; uniform stops early only. [evenly, all]"
+        ),
+    ] = None,
+    goal: Annotated[
+        str | None, typer.Option(help="Of the allocation: best, top-k or ranking. [best]")
+    ] = None,
+    top: Annotated[int | None, typer.Option(help="The k of top-k. [3]")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Differences in utility that do not matter. [0.05]")
+    ] = None,
+    confidence: Annotated[float | None, typer.Option(help="Of what the allocation claims. [0.95]")] = None,
+    show: Annotated[
+        bool, typer.Option("--open", help="At the end write the report and open it in the browser.")
+    ] = False,
 ) -> None:
     """Rank the candidates of each problem by their consequences. The same command resumes and extends a run."""
     import asyncio
 
     from porism import prepare, run, table
+    from porism.cli.report import browse
     from porism.display import choose
     from porism.errors import ConfigError
     from porism.progress import printable
+    from porism.report import need_extra, write
 
     if method != "utility":
         raise ConfigError(f"--method {method}: the method is utility")
@@ -125,11 +144,18 @@ def rank(
         "allow_code": allow_code,
         "calibration": calibration,
         "prior": prior,
+        "allocation": allocation,
+        "goal": goal,
+        "top": top,
+        "epsilon": epsilon,
+        "confidence": confidence,
         "models": tuple(model or [DEFAULT_MODEL]),
     }
     if dry_run:
         table.show_plan(prepare.plan(file, **settings), as_json=as_json, price=price_of(price))
         return
+    if show:
+        need_extra()
     watch = choose()
     resume = f"porism: to go on: {shlex.join(['porism', *sys.argv[1:]])}"
     try:
@@ -142,6 +168,10 @@ def rank(
         typer.echo(f"porism: {printable(result.stopped, 2000)}", err=True)
     if result.stopped is not None or result.missing:
         typer.echo(resume, err=True)
+    if show:
+        page = Path(result.run, "report.html")
+        asyncio.run(write(Path(result.run), page))
+        browse(page.resolve().as_uri())
     raise typer.Exit(result.exit_code)
 
 

@@ -38,22 +38,28 @@ def score(run: Run, as_json: Json = False, allow_code: Code = False) -> None:
 
 def status(run: Run) -> None:
     """How far a run is: answered, missing, tokens, failed attempts."""
+    from dataclasses import replace
+
+    from porism.methods.utility import Utility
     from porism.store import MISSING, Store
     from porism.stored import stored_methods
     from porism.types import Generate
 
     with Store(run, write=False) as store:
         problems, methods = stored_methods(store)
-        asks = [ask for m in methods for problem in problems for ask in m.plan(problem, [])]
+        adaptive = any(isinstance(m, Utility) and m.allocation is not None for m in methods)
+        # An allocation asks no more than rollouts shared out evenly.
+        most = [replace(m, allocation=None) if isinstance(m, Utility) else m for m in methods]
+        asks = [ask for m in most for problem in problems for ask in m.plan(problem, [])]
         planned = {ask.work.id for ask in asks if isinstance(ask.work, Generate)}
         missing = sum(row.finish == MISSING for row in store.rows.values())
         settings = store.read_json("run.json") or {}
         typer.echo(f"run        {run}")
         typer.echo(f"models     {', '.join(settings.get('models', {})) or 'unknown'}")
         typer.echo(f"answered   {len(store.rows) - missing} rollouts, {missing} missing")
-        typer.echo(
-            f"planned    {len(planned)} rollouts, {len(planned - store.rows.keys())} of them still to be asked"
-        )
+        owed = len(planned - store.rows.keys())
+        still = "at most" if adaptive else f"{owed} of them still to be asked"
+        typer.echo(f"planned    {len(planned)} rollouts, {still}")
         typer.echo(
             f"tokens     {store.usage.prompt:,} prompt ({store.usage.cached:,} from cache), "
             f"{store.usage.completion:,} completion, in {store.usage.requests:,} requests"

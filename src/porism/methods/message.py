@@ -21,6 +21,7 @@ class Standing(Struct, frozen=True, kw_only=True):
 
     leaders: the first of them and those that cannot be told apart from it. best_helps: whether some candidate
     is above the no-example row beyond chance; None without that row. rollouts: the fewest decided in any cell.
+    claim: what an allocation has established about the order, in place of what chance_gap tells.
     """
 
     candidates: Sequence[tuple[str, Fraction]]
@@ -30,15 +31,16 @@ class Standing(Struct, frozen=True, kw_only=True):
     best_helps: bool | None = None
     gap: float | None = None
     rollouts: int = 0
+    claim: str | None = None
 
 
 def message(standing: Standing) -> str:
     """One to three sentences."""
     if not standing.candidates:
         return "Nothing is decided yet."
-    parts = [_order(standing), _help(standing)]
+    parts = [standing.claim or _order(standing), _help(standing)]
     values = [value for _, value in standing.candidates]
-    if len(standing.leaders) < len(values):
+    if standing.claim or len(standing.leaders) < len(values):
         parts.append(CAVEAT)
     return " ".join(part for part in parts if part)
 

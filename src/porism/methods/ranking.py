@@ -4,7 +4,8 @@ Order and ties come from exact counts. Whether the order can be told from chance
 (stats.chance_gap): a candidate is below the best one only if the gap between them, with every open rollout held
 against the claim, is as wide as equally good candidates show in 5 % of the cases, both among all candidates, so
 that picking the best of many is paid for, and between the two alone, so that a crowd of hopeless ones does not
-make the test of two good ones lax. The field names are the JSON contract of `porism rank --json`.
+make the test of two good ones lax. Where an allocation chose who was asked how often, that test does not hold: claims
+and intervals are then those of methods/allocate. The field names are the JSON contract of `porism rank --json`.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from porism.calibrate.model import Probability
+from porism.methods.allocate.settings import Allocation, Claim
 from porism.methods.diagnose import NeighborReport, Target, neighbor_report, rate, shown, target_report
 from porism.methods.message import Standing, message, names
-from porism.methods.utility import Key, Row, Utility, count, identical_share, row_flags
+from porism.methods.utility import STARVED, Key, Row, Utility, count, identical_share, row_flags
 from porism.types import Counts, Observation, Problem
 
 if TYPE_CHECKING:
@@ -83,7 +85,8 @@ class Ranking(Struct, frozen=True, kw_only=True):
     """Candidates best first; those that tie are listed by id.
 
     leaders: the first candidate and those that cannot be told apart from it. chance_gap: what a gap in utility
-    must reach to be more than chance; None where chance may make any gap.
+    must reach to be more than chance; None where chance may make any gap, and under an allocation, which makes a claim
+    instead.
     """
 
     id: str
@@ -96,22 +99,24 @@ class Ranking(Struct, frozen=True, kw_only=True):
     chance_gap: float | None
     message: str
     warnings: tuple[str, ...] = ()
+    claim: Claim | None = None
 
 
 def rank(problem: Problem, method: Utility, seen: list[Observation]) -> Ranking:
     """The ranking of the problem's candidates by `method` from what was seen. Pure; never asks anything."""
-    from porism.stats import difference, mean_rate, p_highest
+    from porism.stats import p_highest
 
     rows = method.rows(problem, seen)
     cells = {row: {key: count(got) for key, got in found.items()} for row, found in rows.items()}
     ids = [c.id for c in problem.candidates]
-    spans = {row: mean_rate(list(found.values())) for row, found in cells.items()}
+    spans = {row: method.interval(list(found.values())) for row, found in cells.items()}
+    given_up = method.starved(problem, rows)
     base = spans[None] if method.no_example else None
     chances = dict(zip(ids, p_highest([list(cells[i].values()) for i in ids]), strict=True))
     ranks = _ranks(problem, cells)
     places = []
     for i in sorted(ids, key=lambda i: (ranks[i] or len(ids) + 1, i)):
-        lift = difference(spans[i], base) if base and base.value is not None else None
+        lift = _lift(method, cells[i], cells[None]) if base and base.value is not None else None
         tied = tuple(sorted(j for j in ids if j != i and ranks[j] == ranks[i] is not None))
         places.append(
             Place(
@@ -126,11 +131,12 @@ def rank(problem: Problem, method: Utility, seen: list[Observation]) -> Ranking:
                 by_solver=_by_solver(method, cells[i]),
                 counts=_total(cells[i]),
                 tied=tied,
-                flags=row_flags(rows[i]),
+                flags=(*row_flags(rows[i]), *[STARVED] * (i in given_up)),
             )
         )
     order = [place.candidate for place in places if place.rank is not None]
-    leaders, gap = _leaders(problem.id, order, cells, spans)
+    claim = _claim(method.allocation, ids, cells) if method.allocation and order else None
+    leaders, gap = (list(claim.ahead) or order, None) if claim else _leaders(problem.id, order, cells, spans)
     reports = tuple(_neighbor_reports(problem, method, rows, cells))
     target = target_report(method.attempts(problem, seen)) if method.target_samples else None
     left_out = _leave_one_out(problem, cells, ranks)
@@ -139,9 +145,10 @@ def rank(problem: Problem, method: Utility, seen: list[Observation]) -> Ranking:
         leaders=leaders,
         undecided=[place.candidate for place in places if place.rank is None],
         no_example=base.value if base else None,
-        best_helps=_helps(problem.id, order, cells, spans) if base and order else None,
+        best_helps=_helps(problem.id, method, order, cells, spans) if base and order else None,
         gap=gap,
         rollouts=min((c.decided for i in order for c in cells[i].values()), default=0),
+        claim=claim.message if claim else None,
     )
     return Ranking(
         id=problem.id,
@@ -154,6 +161,7 @@ def rank(problem: Problem, method: Utility, seen: list[Observation]) -> Ranking:
         chance_gap=gap,
         message=message(standing),
         warnings=tuple(_warnings(target, reports, left_out)),
+        claim=claim,
     )
 
 
@@ -177,15 +185,40 @@ def _leaders(
     return leaders, None if every == float("inf") else every
 
 
+def _claim(allocation: Allocation, ids: list[str], cells: dict[str | None, Cells]) -> Claim:
+    from porism.methods.allocate.rounds import claim_of
+
+    return claim_of(allocation, {i: list(cells[i].values()) for i in ids})
+
+
+def _lift(method: Utility, row: Cells, base: Cells) -> Interval:
+    from porism.stats import difference, mean_rate
+
+    if method.allocation is None:
+        return difference(mean_rate(list(row.values())), mean_rate(list(base.values())))
+    from porism.methods.allocate.rounds import anytime_lift
+
+    return anytime_lift(list(row.values()), list(base.values()))
+
+
 def _helps(
-    seed: str, order: list[str], cells: dict[str | None, Cells], spans: dict[str | None, Interval]
+    seed: str,
+    method: Utility,
+    order: list[str],
+    cells: dict[str | None, Cells],
+    spans: dict[str | None, Interval],
 ) -> bool | None:
     """Whether the best candidate is above the no-example row beyond chance."""
     from porism.stats import lift_gap
 
     if spans[None].value is None:
         return None
-    gap = lift_gap([list(cells[i].values()) for i in order], list(cells[None].values()), seed)
+    base = list(cells[None].values())
+    if method.allocation is not None:
+        from porism.methods.allocate.rounds import helps
+
+        return helps(list(cells[order[0]].values()), base, among=len(order))
+    gap = lift_gap([list(cells[i].values()) for i in order], base, seed)
     return spans[order[0]].worst - spans[None].best + 1e-9 >= gap
 
 

@@ -6,18 +6,22 @@ example are one more row: without it nobody knows whether an example helped at a
 own attempts at the target tell whether the target is hard for it, which is where the method speaks.
 
 Rounds end at rollouts 2, 4, 8, 16, ...: the boundaries never move, so asking for more rollouts later
-extends a run and changes nothing that was asked.
+extends a run and changes nothing that was asked. With an allocation, each round depends on those before it
+(methods/allocate), and some candidates are left out of later rounds.
 
 With another `exemplar` than the full candidate this is a control of itself (see controls.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from porism.errors import ConfigError
+from porism.methods.allocate.settings import Allocation
 from porism.methods.controls import EXEMPLARS, Donor, Exemplar, shown
 from porism.methods.prompt import (
     QUESTION_FIELDS,
@@ -44,12 +48,16 @@ from porism.types import (
     Score,
 )
 
+if TYPE_CHECKING:
+    from porism.stats import Interval
+
 Key = tuple[str, str]  # solver, neighbor id
 Row = dict[Key, list[Observation]]  # what was seen of one candidate, or of no example
 
 TRUNCATED_SHARE = 0.05  # above these shares a row is flagged
 NO_ANSWER_SHARE = 0.05
 IDENTICAL_SHARE = 0.2
+STARVED = "starved"  # the flag of a candidate that an allocation gave up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +66,8 @@ class Utility:
 
     rollouts: of every solver for every candidate and neighbor. target_samples: own attempts of every
     solver at the question itself, at most `rollouts`. exemplar: what is shown for a candidate, others (see
-    controls.donors): where "other-question" takes it from. Raises ConfigError for settings that cannot be used.
+    controls.donors): where "other-question" takes it from. allocation: how as many rollouts, or fewer, are shared
+    out among candidates; None: evenly. Raises ConfigError for settings that cannot be used.
     """
 
     solvers: tuple[str, ...]
@@ -71,6 +80,7 @@ class Utility:
     target_samples: int = 4
     exemplar: Exemplar = "full"
     others: tuple[Donor, ...] = ()
+    allocation: Allocation | None = None
     name: str = "utility"
 
     def __post_init__(self) -> None:
@@ -98,8 +108,10 @@ class Utility:
         """The Asks of every round that is not wholly seen; none of them waits for another's outcome.
 
         Round by round; inside a round candidate by candidate, and for each all solvers, neighbors and
-        rollouts together. The rows without an example come last.
+        rollouts together. The rows without an example come last. With an allocation: the next round alone.
         """
+        if self.allocation is not None and problem.candidates:
+            return self._next_round(problem, seen, self.allocation)
         prompts = list(self._prompts(problem))
         have = {
             (o.cell.candidate, o.cell.neighbor, o.cell.solver, o.rollout) for o in self._own(problem, seen)
@@ -115,6 +127,32 @@ class Utility:
                 (a.cell.candidate, a.cell.neighbor, a.cell.solver, a.work.rollout) not in have for a in batch
             ):
                 asks.extend(batch)
+        return asks
+
+    def _next_round(self, problem: Problem, seen: list[Observation], allocation: Allocation) -> list[Ask]:
+        """The round that follows what was seen. Rows without candidate go as deep as candidates do on average."""
+        from porism.methods.allocate.rounds import blocks
+
+        rows = self.rows(problem, seen)
+        ids = [c.id for c in problem.candidates]
+        depth = {row: max((len(got) for got in cells.values()), default=0) for row, cells in rows.items()}
+        cells = {i: [count(got) for got in rows[i].values()] for i in ids}
+        added = blocks(allocation, cells, self.rollouts, seed=problem.id)
+        if not added:
+            return []
+        number = 1 + max((o.cell.round for o in self._own(problem, seen)), default=-1)
+        mean = -(-sum(depth[i] + added.get(i, 0) for i in ids) // len(ids))
+        attempts = Counter(o.cell.solver for o in self._own(problem, seen) if o.cell.neighbor is None)
+        asks: list[Ask] = []
+        for cell, prompt, gold, prefix, most in self._prompts(problem):
+            if cell.candidate is not None:
+                first = depth[cell.candidate]
+                end = first + added.get(cell.candidate, 0)
+            else:
+                first = depth[None] if cell.neighbor is not None else attempts[cell.solver]
+                end = min(most, mean)
+            cell = Cell(problem.id, cell.candidate, cell.neighbor, self.name, cell.solver, number)
+            asks.extend(Ask(cell, Generate(prompt, i), gold, prefix) for i in range(first, end))
         return asks
 
     def read(self, ask: Ask, result: Result) -> Observation:
@@ -134,18 +172,48 @@ class Utility:
         Every (solver, neighbor) weighs the same, so with several solvers this is the mean of theirs.
         """
         rows = self.rows(problem, seen)
-        return {c.id: _score(rows[c.id]) for c in problem.candidates}
+        given_up = self.starved(problem, rows)
+        return {c.id: self._score(rows[c.id], starved=c.id in given_up) for c in problem.candidates}
 
     def baseline(self, problem: Problem, seen: list[Observation]) -> Score | None:
         """The same without any example; None where that was not asked."""
-        return _score(self.rows(problem, seen)[None]) if self.no_example else None
+        return self._score(self.rows(problem, seen)[None]) if self.no_example else None
+
+    def interval(self, cells: Sequence[Counts]) -> Interval:
+        """The mean solve rate over cells and its 95 % interval; with an allocation one that holds at any stop."""
+        from porism.stats import mean_rate
+
+        if self.allocation is None:
+            return mean_rate(cells)
+        from porism.methods.allocate.rounds import anytime
+
+        return anytime(cells)
+
+    def _score(self, row: Row, *, starved: bool = False) -> Score:
+        cells = {key: count(got) for key, got in row.items()}
+        found = self.interval(list(cells.values()))
+        return Score(
+            value=None if found.value is None else float(found.value),
+            low=found.low,
+            high=found.high,
+            cells={f"{solver}/{neighbor}": counts for (solver, neighbor), counts in cells.items()},
+            flags=(*row_flags(row), *[STARVED] * starved),
+        )
+
+    def starved(self, problem: Problem, rows: dict[str | None, Row]) -> frozenset[str]:
+        """Candidates that an allocation gave up, by id: their scores do not compare with the others'."""
+        if self.allocation is None:
+            return frozenset()
+        from porism.methods.allocate.rounds import starved
+
+        return starved({c.id: [count(got) for got in rows[c.id].values()] for c in problem.candidates})
 
     def rows(self, problem: Problem, seen: list[Observation]) -> dict[str | None, Row]:
         """What was seen, by candidate id (None: no example) and then by (solver, neighbor id).
 
         Every planned cell is there, if only empty, sorted so that the file's order changes no figure.
-        Observations of other methods, problems, solvers or neighbors, and rollouts beyond `rollouts`, are
-        left out.
+        Observations of other methods, problems, solvers or neighbors, and rollouts beyond those that may be
+        planned, are left out.
         """
         ids: list[str | None] = [c.id for c in problem.candidates]
         keys = sorted((solver, n.id) for solver in self.solvers for n in problem.neighbors)
@@ -174,8 +242,9 @@ class Utility:
         ]
 
     def _own(self, problem: Problem, seen: list[Observation]) -> Iterator[Observation]:
+        most = self.rollouts * (len(problem.candidates) if self.allocation else 1)
         for o in seen:
-            if o.cell.method == self.name and o.cell.problem == problem.id and o.rollout < self.rollouts:
+            if o.cell.method == self.name and o.cell.problem == problem.id and o.rollout < most:
                 yield o
 
     def _prompts(self, problem: Problem) -> Iterator[tuple[Cell, Prompt, Gold | None, str, int]]:
@@ -238,20 +307,6 @@ def identical_share(observations: list[Observation]) -> float:
     return 1 - len(set(keys)) / len(keys) if keys else 0.0
 
 
-def _score(row: Row) -> Score:
-    from porism.stats import mean_rate
-
-    cells = {key: count(got) for key, got in row.items()}
-    found = mean_rate(list(cells.values()))
-    return Score(
-        value=None if found.value is None else float(found.value),
-        low=found.low,
-        high=found.high,
-        cells={f"{solver}/{neighbor}": counts for (solver, neighbor), counts in cells.items()},
-        flags=row_flags(row),
-    )
-
-
 def row_flags(row: Row) -> tuple[str, ...]:
     """What a reader must know before trusting a row: shares out of the ordinary, and no variation at all."""
     return tuple(_flags(row, {key: count(got) for key, got in row.items()}))
@@ -282,4 +337,4 @@ def _flags(row: Row, cells: dict[Key, Counts]) -> Iterator[str]:
         yield "always solved" if solved else "never solved"
 
 
-__all__ = ["Key", "Row", "Utility", "count", "identical_share", "rounds", "row_flags"]
+__all__ = ["STARVED", "Key", "Row", "Utility", "count", "identical_share", "rounds", "row_flags"]
