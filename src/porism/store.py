@@ -16,7 +16,7 @@ import contextlib
 import fcntl
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, TypeVar
@@ -85,6 +85,17 @@ class _TextRow(Struct, frozen=True, omit_defaults=True):
     ending: tuple[Token, ...] = ()
 
 
+def total(usages: Sequence[Usage]) -> Usage:
+    """The sum of many, which costs far less than adding them one by one."""
+    return Usage(
+        sum(u.prompt for u in usages),
+        sum(u.completion for u in usages),
+        sum(u.cached for u in usages),
+        sum(u.requests for u in usages),
+        all(u.counted for u in usages),
+    )
+
+
 class Store:
     """The run folder opened for one session: `rows` by rollout id, appended to as answers land.
 
@@ -123,7 +134,7 @@ class Store:
             elif (old.segment, old.offset) == (row.segment, row.offset):
                 self.rows[row.id] = replace(row, usage=old.usage)
             usages.append(row.usage)
-        self.usage = Usage.total(usages)
+        self.usage = total(usages)
         for file in sorted((self.path / "verdicts").glob("*.jsonl")):
             for line in self._lines(file, _VerdictRow):
                 self._verdicts.setdefault((line.answer, line.gold), {})[line.version] = line.verdict

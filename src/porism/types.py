@@ -13,7 +13,6 @@ A Cell says what an Ask is for. It stands outside the work's identity: many cell
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -225,17 +224,6 @@ class Usage(Struct, frozen=True, omit_defaults=True, gc=False):
             self.cached + other.cached,
             self.requests + other.requests,
             self.counted and other.counted,
-        )
-
-    @classmethod
-    def total(cls, usages: Sequence[Usage]) -> Usage:
-        """The sum of many, which costs far less than adding them one by one."""
-        return cls(
-            sum(u.prompt for u in usages),
-            sum(u.completion for u in usages),
-            sum(u.cached for u in usages),
-            sum(u.requests for u in usages),
-            all(u.counted for u in usages),
         )
 
 

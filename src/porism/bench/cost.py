@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from porism.store import Store
+from porism.store import Store, total
 from porism.types import Generate, Method, Observation, Problem, Usage
 
 
@@ -26,7 +26,7 @@ def cost(
     """
     ids = {id for p in problems for id in _asked(method, p, seen.get((p.id, method.name), []))}
     rows = [row for id in ids if (row := store.rows.get(id)) is not None]
-    return len(rows), Usage.total([row.usage for row in rows])
+    return len(rows), total([row.usage for row in rows])
 
 
 def _asked(method: Method, problem: Problem, seen: list[Observation]) -> set[str]:
