@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,8 @@ def test_metrics_are_those_worked_by_hand(file: Path, tmp_path: Path) -> None:
     assert first["primary"]
     assert (first["a"], first["b"], first["metric"]) == ("utility", "random", "auc")
     assert {c["b"] for c in others} == {"answer-only", "length", "random"}
+    assert ("random", "auc") not in {(c["b"], c["metric"]) for c in others}  # it has had its own 5 %
+    assert len(others) == 5
     assert all(c["verdict"] == "not distinguishable" for c in others)
 
 
@@ -183,6 +186,14 @@ def test_a_primary_comparison_named_too_late_is_said(file: Path, tmp_path: Path)
     run("run", file, cwd=tmp_path)
     late = run("run", file, "--set", "primary.metric=acc@1", cwd=tmp_path)
     assert "was changed after answers came in" in late.stderr
+
+
+def test_a_problem_without_neighbors_is_no_problem_for_utility(file: Path, tmp_path: Path) -> None:
+    bare = Problem(id="bare", question="q", candidates=pool("p0", POOLS["p0"]).candidates, neighbors=())
+    write_problems([bare], tmp_path / "set.jsonl", force=True)
+    done = run("run", file, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "methods.utility needs some" in done.stderr
 
 
 def test_fewer_neighbors_ask_for_less(file: Path, tmp_path: Path) -> None:
@@ -266,6 +277,20 @@ def test_killed_and_resumed_gives_the_same(file: Path, tmp_path: Path) -> None:
         ("equal_cost.like=judge", "there is no [methods.judge]"),
         ("data=missing.jsonl", "missing.jsonl"),
         ("models.solver.temperature=-1", "models.solver.temperature"),
+        ("models.solver.temperature=inf", "finite"),
+        ("models.again={model='fake/rate_right=1,rate_wrong=0', base_url='http://x'}", "opened once"),
+        ("models.solver.reward=score", "writes no text"),
+        ("methods.reward.model=solver", 'says reward = "pooling"'),
+        ("methods.utility.rollouts=nan", "rollouts is nan: it must be a whole number"),
+        ("methods.utility.rollouts=1000000000", "at most 100,000"),
+        ("methods.utility.rollouts=2.5", "rollouts is 2.5: it must be a whole number"),
+        ("methods.utility.rollouts=true", "rollouts is True: it must be a whole number"),
+        ("methods.random.seed='x'", "seed is 'x': it must be a whole number"),
+        ("methods.utility.solvers=['x']", "solvers is no key"),
+        ("primary.methods=['utility', 'utility']", "not compared with itself"),
+        ("metrics=['recall@x']", "unknown metric"),
+        ("budget.cost=3", "price"),
+        ("data=[]", "data: is empty"),
         ("methods.utility.template=nowhere.j2", "nowhere.j2"),
         ("nonsense", "write key=value"),
     ],
@@ -298,11 +323,63 @@ def test_an_unlabelled_set_has_no_metrics_but_scores(tmp_path: Path, file: Path)
     assert json.loads(done.stdout)["paired"] == []
 
 
+def test_neighbors_of_a_family_are_drawn_as_for_rank(tmp_path: Path, file: Path) -> None:
+    family = {
+        "name": "sums",
+        "question": "What is <n> + 1? [[answer: <value>]]",
+        "parameters": {"n": {"type": "integer", "range": [200, 300]}},
+        "derived": {"value": "n + 1"},
+        "answer": "n + 1",
+        "neighbors": 3,
+    }
+    drawn = replace(pool("p0", POOLS["p0"]), neighbors=(), family=family)
+    write_problems([drawn], tmp_path / "set.jsonl", force=True)
+    done = run("run", file, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["methods"]["utility"]["right"]["value"] == 1
+    assert document["methods"]["utility"]["rollouts"] == 3 * 5 * 2 + 1  # and the attempt at the target
+    again = run("score", document["run"], "--json", cwd=tmp_path)
+    assert json.loads(again.stdout)["methods"] == document["methods"]
+
+
+def test_code_of_an_answer_type_runs_only_when_allowed(tmp_path: Path, file: Path) -> None:
+    (tmp_path / "mine.py").write_text("def same(answer, gold):\n    return answer == gold\n")
+    whole = pool("p0", POOLS["p0"])
+    coded = replace(
+        whole, neighbors=tuple(replace(n, answer_type="python:mine:same") for n in whole.neighbors)
+    )
+    write_problems([coded], tmp_path / "set.jsonl", force=True)
+    refused = run("run", file, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "--allow-code" in refused.stderr
+    done = run("run", file, "--json", "--allow-code", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["methods"]["utility"]["right"]["value"] == 1
+    assert run("score", document["run"], cwd=tmp_path).returncode == 2
+    again = run("score", document["run"], "--json", "--allow-code", cwd=tmp_path)
+    assert json.loads(again.stdout)["methods"] == document["methods"]
+
+
 def test_toml_that_cannot_be_read_names_the_line(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("limit = 1\ndata = = 2\n")
     done = run("run", "bad.toml", cwd=tmp_path)
     assert done.returncode == 2
     assert "line 2" in done.stderr
+
+
+def test_a_reward_model_is_a_method_like_the_others(file: Path, tmp_path: Path) -> None:
+    with serving() as url:
+        change = f"models.rm={{model='vllm/test-model', base_url='{url}', reward='classify'}}"
+        flags = ["--set", change, "--set", "methods.reward.model=rm"]
+        done = run("run", file, *flags, "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    # The server's reward is high for what helps, and of two such the shorter one's: the first wins but in p3.
+    assert document["methods"]["reward"]["acc@1"]["value"] == pytest.approx(4 / 5)
+    again = run("score", document["run"], "--json", cwd=tmp_path)
+    assert json.loads(again.stdout)["methods"] == document["methods"]
 
 
 # Equal cost

@@ -803,6 +803,7 @@ def test_the_command_shows_what_rank_would_draw(tmp_path: Path) -> None:
         ("twice.json", '{"a": 1, "a": 2}', "given twice"),
         ("huge.json", '{"a": 1e999}', "too large"),
         ("empty.yaml", "a: 1", "a: unknown key"),
+        ("problem.yaml", "id: p\nquestion: q\nneighbors: []\n", "problem.yaml: family: is missing"),
     ],
 )
 def test_files_the_command_refuses(name: str, text: str | None, message: str, tmp_path: Path) -> None:

@@ -183,6 +183,7 @@ def test_several_solvers_give_their_mean(file: Path, tmp_path: Path) -> None:
         (["-m", "opnai/gpt"], "openai"),
         (["-m", "local/no-such-model"], "qwen2.5-coder-0.5b"),
         (["-n", "0"], "rollouts"),
+        (["-n", "1000000000"], "at most 100,000"),
         (["--method", "judge"], "utility"),
         (["--price", "1"], "--price"),
         (["--max-cost", "1"], "--price"),
@@ -292,9 +293,9 @@ def test_servers_without_seed_or_n_are_pointed_out(file: Path, tmp_path: Path) -
 def test_a_file_where_the_folder_should_be(file: Path, tmp_path: Path) -> None:
     (tmp_path / "run").write_text("in the way")
     done = run("rank", file, "-m", FAKE, "-o", "run", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "cannot be written" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.returncode == 2
+    assert "run: is a file, and a run is a folder" in done.stderr
+    assert (tmp_path / "run").read_text() == "in the way"
 
 
 @contextmanager

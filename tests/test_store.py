@@ -92,13 +92,13 @@ def test_two_writers_are_one_too_many(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="no run here"):
+    with pytest.raises(ConfigError, match="no run here"):
         Store(tmp_path / "nothing", write=False)
 
 
 def test_a_file_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("in the way")
-    with pytest.raises(StoreError, match="cannot be written"):
+    with pytest.raises(ConfigError, match="is a file"):
         Store(tmp_path / "run")
 
 

@@ -18,6 +18,7 @@ from porism.types import Sampling
 
 DEFAULT_MODEL = "local/qwen2.5-coder-0.5b"
 ROLLOUTS = 8
+MOST_ROLLOUTS = 100_000  # of a cell: a slip of the finger should not fill the memory with a plan
 
 # A reasoning model writes thousands of tokens at the temperature it was trained at; the embedded ones imitate a
 # short example or ramble, the oftener the warmer, and have to be told to imitate (docs/embedded-model.md). llama.cpp
@@ -92,6 +93,10 @@ class RankConfig:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int | float) and low <= value < inf):
                 raise ConfigError(f"{name} is {value!r}: it must be a number of at least {low}")
+        if self.rollouts > MOST_ROLLOUTS:
+            raise ConfigError(
+                f"rollouts is {self.rollouts}: at most {MOST_ROLLOUTS:,} of a neighbor can be asked for"
+            )
         for name in ("top_p", "min_p"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int | float) and 0 <= value <= 1):

@@ -99,7 +99,8 @@ def total(usages: Sequence[Usage]) -> Usage:
 class Store:
     """The run folder opened for one session: `rows` by rollout id, appended to as answers land.
 
-    Raises StoreError where the folder cannot be made, written or read, and where another process has it open.
+    Raises ConfigError where no folder is, StoreError where it cannot be made, written or read, and where another
+    process has it open.
     """
 
     def __init__(self, path: Path, *, write: bool = True) -> None:
@@ -113,11 +114,13 @@ class Store:
         self._files: dict[str, BinaryIO] = {}
         self._lock: BinaryIO | None = None
         self._segment = 1
+        if path.exists() and not path.is_dir():
+            raise ConfigError(f"{path}: is a file, and a run is a folder")
+        if not write and not path.is_dir():
+            raise ConfigError(f"{path}: there is no run here")
         try:
             if write:
                 self._open_for_writing()
-            elif not path.is_dir():
-                raise StoreError(f"{path}: there is no run here")
             self._read()
         except BaseException:
             self.close()

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import msgspec
 
 from porism.bench.config import BenchConfig, EqualCost, ModelTable
+from porism.config import MOST_ROLLOUTS
 from porism.errors import ConfigError
 from porism.methods.allocate.settings import Allocation
 from porism.methods.controls import donors
@@ -19,6 +20,7 @@ from porism.types import Generate, Method, Problem
 
 COUNTS = ("rollouts", "calls", "samples")  # what a method asks of each cell, by the name of its setting
 _ROLES = ("solvers", "judges")
+_OWN = ("name", "sampling", "others")  # of a method's settings, those that a table does not state
 _TEMPLATES = ("template", "solve_template", "question_template")
 MOST_CALLS = 4096
 
@@ -60,8 +62,20 @@ def _one(
     known = {f.name for f in dataclasses.fields(METHODS[method])}  # type: ignore[arg-type]
     tables = _models(config, name, settings.pop("model", None))
     role = next((role for role in _ROLES if role in known), None)
-    if tables and role is None:
+    for key in (*_ROLES, *_OWN):
+        if key in settings:
+            raise ConfigError(
+                f"methods.{name}: {key} is no key of a method's table; models and sampling are in [models]"
+            )
+    for key in COUNTS:
+        if isinstance(count := settings.get(key), int) and count > MOST_ROLLOUTS:
+            raise ConfigError(f"methods.{name}: {key} is {count}: it is at most {MOST_ROLLOUTS:,}")
+    if method == "reward":
+        settings["model"] = _reward(name, tables, identify)
+    elif tables and role is None:
         raise ConfigError(f"methods.{name}: {method} asks no model; take `model` out")
+    elif any(table.reward for table in tables):
+        raise ConfigError(f"methods.{name}: a reward model writes no text; {method} needs a model that does")
     if (not tables and role == "judges") or (not tables and method == "utility"):
         raise ConfigError(f'methods.{name}: {method} needs a model: model = "NAME" of a table [models.NAME]')
     if tables and role:
@@ -105,6 +119,15 @@ def _models(config: BenchConfig, name: str, given: object) -> list[ModelTable]:
                 f"methods.{name}.model: there is no [models.{one}]: {', '.join(config.models) or 'none'}"
             )
     return [config.models[one] for one in names]
+
+
+def _reward(name: str, tables: Sequence[ModelTable], identify: Identify) -> str:
+    if len(tables) != 1 or tables[0].reward is None:
+        raise ConfigError(
+            f'methods.{name}: reward needs one reward model: model = "NAME" of a table [models.NAME] that says '
+            'reward = "pooling", "classify" or "score"'
+        )
+    return identify(tables[0])
 
 
 def _sampling(name: str, tables: Sequence[ModelTable]) -> Any:

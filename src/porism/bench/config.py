@@ -13,9 +13,9 @@ import tomllib
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from porism.config import EMBEDDED, SERVED
 from porism.errors import ConfigError
@@ -23,14 +23,18 @@ from porism.types import Sampling
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class ModelTable(_Table):
-    """A model and how it is asked. Two tables may name the same model with other sampling: it is opened once."""
+    """A model and how it is asked. Two tables may name the same model with other sampling: it is opened once.
+
+    reward: for a scalar reward model, the service that gives its number (see models.reward).
+    """
 
     model: str
     base_url: str | None = None
+    reward: Literal["pooling", "classify", "score"] | None = None
     concurrency: int | None = Field(default=None, ge=1)
     temperature: float | None = Field(default=None, ge=0)
     top_p: float | None = Field(default=None, ge=0, le=1)
@@ -57,6 +61,12 @@ class Primary(_Table):
     metric: str = "auc"
     methods: tuple[str, str]
 
+    @model_validator(mode="after")
+    def _two(self) -> Primary:
+        if self.methods[0] == self.methods[1]:
+            raise ValueError("a method is not compared with itself: name two")
+        return self
+
 
 class EqualCost(_Table):
     """Give every other method as many calls, or tokens at most, a problem as the method `like` plans."""
@@ -71,7 +81,13 @@ class BudgetTable(_Table):
     requests: int | None = Field(default=None, ge=1)
     tokens: int | None = Field(default=None, ge=1)
     cost: float | None = Field(default=None, ge=0)
-    price: tuple[float, float] | None = None
+    price: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] | None = None
+
+    @model_validator(mode="after")
+    def _priced(self) -> BudgetTable:
+        if self.cost is not None and self.price is None:
+            raise ValueError("a cost needs `price = [IN, OUT]`, in dollars per million tokens")
+        return self
 
 
 class BenchConfig(_Table):
@@ -82,7 +98,7 @@ class BenchConfig(_Table):
     human, estimand: see docs/metrics.md. metrics: an empty list needs no label, and gives scores alone.
     """
 
-    data: tuple[Path, ...]
+    data: Annotated[tuple[Path, ...], Field(min_length=1)]
     output: Path | None = None
     limit: int | None = Field(default=None, ge=1)
     where: dict[str, Any] = {}
@@ -96,6 +112,18 @@ class BenchConfig(_Table):
     models: dict[str, ModelTable] = {}
     methods: dict[str, dict[str, Any]]
     budget: BudgetTable = BudgetTable()
+
+    @model_validator(mode="after")
+    def _one_place(self) -> BenchConfig:
+        places: dict[str, tuple[str | None, str | None]] = {}
+        for name, table in self.models.items():
+            place = table.base_url, table.reward
+            if places.setdefault(table.model, place) != place:
+                raise ValueError(
+                    f"models.{name}: {table.model} stands in another table with another base_url or reward, and a "
+                    "model is opened once: give both the same"
+                )
+        return self
 
 
 def read_config(path: Path, changes: Sequence[str] = ()) -> BenchConfig:
@@ -151,6 +179,12 @@ def _told(error: ValidationError) -> list[str]:
             lines.append(f"{key}: unknown key; {hint}")
         elif fault["type"] == "missing":
             lines.append(f"{key}: is missing")
+        elif fault["type"] == "value_error":
+            lines.append(f"{key}: {fault['ctx']['error']}".removeprefix(": "))
+        elif fault["type"] == "too_short":
+            lines.append(f"{key}: is empty")
+        elif fault["type"] == "tuple_type":
+            lines.append(f"{key}: must be a list, not {fault['input']!r}"[:300])
         else:
             lines.append(f"{key}: {fault['msg']}, not {fault['input']!r}"[:300])
     return lines

@@ -134,12 +134,15 @@ def evaluated(
     controls = _controls(problems, methods, found)
     if not metrics:
         return Evaluated(methods=results, controls=controls, primary=None, paired=[])
-    primary = None
+    primary, apart = None, None
     if config.primary is not None:
+        apart = config.primary.metric, frozenset(config.primary.methods)
         (primary,) = compare(ready, [config.primary.methods], metrics=(config.primary.metric,), **settings)
     first, *others = [m.name for m in methods if BALANCED not in results[m.name].notes] or [""]
     paired = (
-        compare(ready, [(first, other) for other in others], metrics=COMPARED, **settings) if others else []
+        compare(ready, [(first, other) for other in others], metrics=COMPARED, apart=apart, **settings)
+        if others
+        else []
     )
     return Evaluated(methods=results, controls=controls, primary=primary, paired=paired)
 

@@ -6,7 +6,6 @@ the methods with every setting resolved, so `porism score` needs neither the con
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -23,14 +22,15 @@ from porism.bench.config import BenchConfig
 from porism.bench.cost import cost as cost_of
 from porism.bench.cost import works
 from porism.bench.evaluate import Evaluated, check_labels, evaluated, scores
+from porism.bench.problems import read_problems
 from porism.budget import Budget
 from porism.config import changed
-from porism.data import data_hash, load
+from porism.data import data_hash
 from porism.engine import Engine, Watch, replay
-from porism.errors import ConfigError, DataError
+from porism.errors import ConfigError
 from porism.interrupt import interruptible
-from porism.models import open_model
-from porism.prepare import enter
+from porism.models import open_model, open_reward
+from porism.prepare import enter, refuse_code
 from porism.store import Store
 from porism.stored import is_benchmark, stored_benchmark
 from porism.types import Generate, Method, Model, Observation, Problem, Usage
@@ -80,39 +80,14 @@ class Planned(Struct, frozen=True, kw_only=True):
     tokens: int
 
 
-def read_problems(config: BenchConfig) -> tuple[list[Problem], list[str]]:
-    """The problems of a configuration, and warnings. DataError for ids that two files share, or nothing left."""
-    found: list[Problem] = []
-    warnings: list[str] = []
-    for path in config.data:
-        report = load(path)
-        warnings += map(str, report.warnings)
-        found += report.problems
-    chosen = [
-        p for p in found if all((p.metadata or {}).get(key) == value for key, value in config.where.items())
-    ]
-    chosen = [
-        dataclasses.replace(p, neighbors=p.neighbors[: config.neighbors]) for p in chosen[: config.limit]
-    ]
-    files = ", ".join(map(str, config.data))
-    if not chosen:
-        left = f": none of the {len(found)} has {config.where}" if config.where and found else ""
-        raise DataError([f"{files}: there is no problem here{left}"])
-    ids = [p.id for p in chosen]
-    twice = {id for id in ids if ids.count(id) > 1}
-    if twice:
-        raise DataError([f"{files}: id {id!r} is used more than once" for id in sorted(twice)])
-    return chosen, warnings
-
-
 def run_folder(config: BenchConfig, problems: Sequence[Problem], file: Path) -> Path:
     """Where the run lies: as told, or found again by the name of the configuration and the questions."""
     return config.output or Path("runs") / f"{file.stem}-{data_hash(problems)}"
 
 
-def plan(config: BenchConfig, file: Path) -> dict[str, Planned]:
+def plan(config: BenchConfig, file: Path, *, allow_code: bool = False) -> dict[str, Planned]:
     """What each method would ask, by name. Sends nothing, starts nothing."""
-    problems, _ = read_problems(config)
+    problems, _ = read_problems(config, allow_code=allow_code)
     check_labels(config, problems)
     _check_names(config)
     path = run_folder(config, problems, file)
@@ -139,15 +114,17 @@ async def arun(
     *,
     watch: Watch,
     confirm: Callable[[Sequence[str]], bool] | None = None,
+    allow_code: bool = False,
 ) -> Benchmark:
     """Run or resume a benchmark. file: the configuration's, for its name and the paths in it.
 
     confirm: asked with the differences when the folder holds methods of the same names under other settings.
+    allow_code: answer types and families may name code of the user's own.
     Raises InputError for what the caller can mend, ModelError for a model that cannot serve.
     """
     from porism.verify.pool import Verifier
 
-    problems, warnings = read_problems(config)
+    problems, warnings = read_problems(config, allow_code=allow_code)
     check_labels(config, problems)
     _check_names(config)
     drafts = build(
@@ -164,7 +141,7 @@ async def arun(
         if (late := _late_primary(store, config)) is not None:
             warnings.append(late)
             watch.note(late)
-        checker = await stack.enter_async_context(Verifier())
+        checker = await stack.enter_async_context(Verifier(allow_code=allow_code))
         engine = Engine(
             {model.identity: model for model in opened.values()},
             store,
@@ -191,13 +168,14 @@ async def arun(
     return result
 
 
-async def score(path: Path) -> Benchmark:
+async def score(path: Path, *, allow_code: bool = False) -> Benchmark:
     """The metrics of a benchmark from what its folder holds. Costs no token; needs no model."""
     from porism.verify.pool import Verifier
 
     with Store(path, write=False) as store:
         config, problems, methods = stored_benchmark(store)
-        async with Verifier() as checker:
+        refuse_code(problems, allow_code=allow_code)
+        async with Verifier(allow_code=allow_code) as checker:
             seen = await replay(store, checker, problems, methods)
         return Benchmark(
             run=str(path),
@@ -209,8 +187,8 @@ async def score(path: Path) -> Benchmark:
 
 
 def _check_names(config: BenchConfig) -> None:
-    """ConfigError where a comparison names a method that is not there, or a metric that is none."""
-    from porism.metrics import METRICS
+    """InputError where a comparison names a method that is not there, or a metric that is none."""
+    from porism.metrics.formulas import check
 
     if not config.methods:
         raise ConfigError("there are no methods: write a table [methods.utility]")
@@ -219,8 +197,7 @@ def _check_names(config: BenchConfig) -> None:
             raise ConfigError(f"primary.methods: there is no [methods.{name}]: {', '.join(config.methods)}")
     metrics = [*(config.metrics or ()), *([config.primary.metric] if config.primary else [])]
     for metric in metrics:
-        if metric not in METRICS and not metric.startswith("recall@"):
-            raise ConfigError(f"unknown metric {metric!r}: {', '.join(METRICS)}, or recall@K")
+        check(metric)
 
 
 async def _open_models(
@@ -236,8 +213,11 @@ async def _open_models(
         limit = max(t.sampling.max_tokens for t in config.models.values() if t.model == table.model)
         # As for `rank`: two characters a token is on the safe side. A second asking may be twice as long.
         context = longest // 2 + 2 * limit + 64 if table.embedded else None
-        model = open_model(
-            table.model, base_url=table.base_url, context=context, concurrency=table.concurrency
+        where: dict[str, Any] = {"base_url": table.base_url, "concurrency": table.concurrency}
+        model = (
+            open_reward(table.model, shape=table.reward, **where)
+            if table.reward
+            else open_model(table.model, context=context, **where)
         )
         opened[table.model] = await enter(stack, model, watch, warnings)
     return opened
@@ -369,7 +349,6 @@ __all__ = [
     "Planned",
     "arun",
     "plan",
-    "read_problems",
     "run_folder",
     "score",
 ]

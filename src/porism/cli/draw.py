@@ -60,6 +60,8 @@ def _drawn(file: Path, n: int | None, seed: int | None, run: RunCode | None) -> 
 
     mapping = family_mapping(file)
     if "family" not in mapping:
+        if "candidates" in mapping or "neighbors" in mapping:
+            raise DataError([f"{file}: family: is missing; a problem without one has nothing to draw from"])
         return read_family(mapping).draw(n or NEIGHBORS, seed or 0, run=run)
     (problem,) = read_problems(file)
     if problem.family is None:

@@ -35,8 +35,8 @@ leaves 1000 - 500 - 200 = 300 integers that are divisible by neither.
 # LaTeX goes without quotes, or in single ones where it holds `: ` or ` #`; in double quotes \\ is an escape.
 - question: How many integers from 1 to 2000 are divisible by neither 3 nor 7?
   answer: 1144
-- question: How many integers from 1 to 1500 are divisible by neither 4 nor 6?
-  answer: 1000
+- question: How many integers from 1 to 1800 are divisible by neither 4 nor 6?
+  answer: 1200
 - question: How many integers from 1 to 900 are divisible by none of 2, 3 and 5?
   answer: 240
 """,

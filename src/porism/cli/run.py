@@ -27,6 +27,9 @@ def run(
     accept_changes: Annotated[
         bool, typer.Option("--accept-changes", help="Go on in a run whose methods had other settings.")
     ] = False,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Import and call checkers that answer types name.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
     """Run several methods over a labelled set and compare them. The same command resumes and extends a run."""
@@ -43,12 +46,12 @@ def run(
     if output is not None:
         settings = settings.model_copy(update={"output": output})
     if dry_run:
-        table.show_plan(plan(settings, config), as_json=as_json)
+        table.show_plan(plan(settings, config, allow_code=allow_code), as_json=as_json)
         return
     resume = f"porism: to go on: {shlex.join(['porism', *sys.argv[1:]])}"
     agreed = (lambda _: True) if accept_changes else confirm
     try:
-        result = asyncio.run(arun(settings, config, watch=choose(), confirm=agreed))
+        result = asyncio.run(arun(settings, config, watch=choose(), confirm=agreed, allow_code=allow_code))
     except KeyboardInterrupt:  # before the first call or after the last: all that landed is stored
         typer.echo(f"porism: interrupted\n{resume}", err=True)
         raise typer.Exit(130) from None

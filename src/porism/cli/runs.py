@@ -31,7 +31,7 @@ def score(run: Run, as_json: Json = False, allow_code: Code = False) -> None:
         from porism.bench import table as bench_table
         from porism.bench.run import score as score_benchmark
 
-        bench_table.show(asyncio.run(score_benchmark(run)), as_json=as_json)
+        bench_table.show(asyncio.run(score_benchmark(run, allow_code=allow_code)), as_json=as_json)
         return
     table.show(asyncio.run(score_run(run, allow_code=allow_code)), as_json=as_json)
 

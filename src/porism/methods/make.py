@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_type_hints
 
 from porism.errors import ConfigError
 from porism.methods.genrm import GenRM
@@ -31,12 +31,15 @@ METHODS: dict[str, Callable[..., Method]] = {
     "random": Random,
 }
 
+_PLAIN: dict[Any, str] = {int: "a whole number", bool: "true or false", str: "a text"}
+
 
 def make(method: str, **settings: Any) -> Method:
     """The method of this name (a key of METHODS) with these settings, which are the fields of its class.
 
     `name` among them is what its observations and scores are filed under, by default the method's own. Raises
-    ConfigError for an unknown method or setting, with the nearest right one, and for one that is missing.
+    ConfigError for an unknown method or setting, with the nearest right one, and for one that is missing or of the
+    wrong type.
     """
     constructor = METHODS.get(method)
     if constructor is None:
@@ -52,6 +55,12 @@ def make(method: str, **settings: Any) -> Method:
     ]
     if missing:
         raise ConfigError(f"{method}: say {' and '.join(missing)}")
+    hints = get_type_hints(constructor)
+    for key, value in settings.items():
+        if (
+            hints[key] in _PLAIN and type(value) is not hints[key]
+        ):  # True is no number here, nor 2.5 a whole one
+            raise ConfigError(f"{method}: {key} is {value!r}: it must be {_PLAIN[hints[key]]}")
     return constructor(**settings)
 
 

@@ -65,25 +65,28 @@ def compare(
     pairs: Sequence[tuple[str, str]],
     *,
     metrics: Sequence[str] = ("auc",),
+    apart: tuple[str, frozenset[str]] | None = None,
     estimand: Estimand = "rank-then-average",
     human: Human = "right",
     seed: int = 0,
 ) -> list[Comparison]:
     """Every pair of methods in every metric, as one family for Holm's correction.
 
-    A comparison named before the data were seen deserves a call of its own. Two methods are compared on the
+    A comparison named before the data were seen deserves a call of its own; `apart` are the metric and the methods
+    of one that had it, and is no member of this family. Two methods are compared on the
     problems that both have and the candidates that both scored in all their variants.
     """
     found: list[Comparison] = []
-    level = LEVEL / max(1, len(pairs) * len(metrics))
-    for a, b in pairs:
+    family = {(a, b): [m for m in metrics if apart != (m, frozenset((a, b)))] for a, b in pairs}
+    level = LEVEL / max(1, sum(map(len, family.values())))
+    for (a, b), wanted in family.items():
         for name in (a, b):
             if name not in methods:
                 raise InputError(f"unknown method {name!r}: there are {', '.join(methods)}")
         first, second, left_out = shared(methods[a], methods[b])
         ready_a = prepared(first, estimand=estimand, human=human)
         ready_b = prepared(second, estimand=estimand, human=human)
-        for metric in metrics:
+        for metric in wanted:
             of_a, of_b = values(ready_a, metric), values(ready_b, metric)
             found.append(_difference((a, b, metric), of_a, of_b, left_out=left_out, level=level, seed=seed))
     return _with_holm(found)
