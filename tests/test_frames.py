@@ -14,7 +14,7 @@ from porism.bench.config import read_config
 from porism.bench.run import Benchmark, arun
 from porism.blocking import blocking
 from porism.data import write_problems
-from porism.errors import StoreError
+from porism.errors import ConfigError, StoreError
 from porism.frames import LABELS, OBSERVATIONS, SCORES, observations, scores
 from porism.progress import SilentWatch
 from porism.run import Ranked
@@ -135,5 +135,5 @@ def test_blocking_raises_what_was_raised_in_its_thread() -> None:
 
 
 def test_no_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="there is no run here"):
+    with pytest.raises(ConfigError, match="there is no run here"):
         observations(tmp_path / "nowhere")
