@@ -46,7 +46,7 @@ LLAMA = {
     "/props": {
         "default_generation_settings": {"n_ctx": 8192, "params": {}},
         "total_slots": 4,
-        "model_path": "/home/me/qwen.gguf",
+        "model_path": "models/qwen.gguf",
         "build_info": "b7079-abc",
     },
     "/v1/models": {

@@ -174,11 +174,11 @@ def test_ties_compare_exact_counts() -> None:
 @settings(max_examples=25, deadline=None)
 @given(tables, st.randoms(use_true_random=False))
 def test_p_highest_knows_no_order_of_rows(rows: list[list[Counts]], random: Any) -> None:
-    chances = p_highest(rows, "s", draws=500)
+    chances = p_highest(rows)
     assert sum(chances) == pytest.approx(1)
     order = list(range(len(rows)))
     random.shuffle(order)
-    assert p_highest([rows[i] for i in order], "s", draws=500) == [chances[i] for i in order]
+    assert p_highest([rows[i] for i in order]) == [chances[i] for i in order]
     for i, row in enumerate(rows):
         for j, other in enumerate(rows):
             if row == other:
@@ -187,10 +187,28 @@ def test_p_highest_knows_no_order_of_rows(rows: list[list[Counts]], random: Any)
 
 def test_p_highest_against_a_known_chance() -> None:
     # Beta(1/2, 3/2) against Beta(3/2, 1/2): P(first higher) = 1/2 - 4 / pi^2 by integration.
-    got = p_highest([[right(0, 1)], [right(1, 1)]], "s", draws=200_000)
-    assert got[0] == pytest.approx(0.5 - 4 / np.pi**2, abs=0.003)
-    assert p_highest([], "s") == []
-    assert p_highest([[Counts()]], "s") == [1]
+    got = p_highest([[right(0, 1)], [right(1, 1)]])
+    assert got[0] == pytest.approx(0.5 - 4 / np.pi**2, abs=1e-3)
+    assert p_highest([]) == []
+    assert p_highest([[Counts()]]) == [1]
+    assert p_highest([[right(3, 4)]] * 12) == pytest.approx([1 / 12] * 12)
+
+
+def test_p_highest_against_draws() -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        [(8, 8), (0, 8)],
+        [(7, 8), (3, 8)],
+        [(4, 4), (1, 4)],
+        [(0, 0), (0, 8)],
+        [(8, 8), (0, 8)],
+        [(64, 64), (5, 64)],
+    ]
+    sums = np.array([sum(rng.beta(0.5 + x, 0.5 + n - x, 400_000) for x, n in row) for row in rows])
+    drawn = np.bincount(sums.argmax(axis=0), minlength=len(rows)) / sums.shape[1]
+    found = p_highest([[right(x, n) for x, n in row] for row in rows])
+    assert found == pytest.approx(drawn, abs=0.003)
+    assert found[0] == found[4]
 
 
 # What chance alone does

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from porism.errors import ConfigError
 from porism.prepare import refuse_code
-from porism.run import stored_methods
 from porism.store import MISSING, Row, Store
+from porism.stored import stored_methods
 from porism.types import Ask, Cell, Gold, Verdict
 from porism.verify.custom import is_custom
 from porism.verify.extract import extract

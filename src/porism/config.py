@@ -42,7 +42,8 @@ class RankConfig:
     `sampling`. concurrency: calls in flight at one address. template, solve_template: files that replace our prompts.
     price: dollars per million prompt and completion tokens. accept_changes: go on in a run folder although models,
     prompts or sampling differ from what it was made with. allow_code: answer types may name checkers of the user's
-    own, which are then imported and called. allocation: a policy that shares the rollouts out among candidates, with
+    own, which are then imported and called. calibration: a file of `porism calibrate`, for P(right); prior: the share
+    of right candidates in these pools. allocation: a policy that shares the rollouts out among candidates, with
     its goal, the `top` of goal top-k, epsilon and confidence; see `sharing`.
     """
 
@@ -67,6 +68,8 @@ class RankConfig:
     price: tuple[float, float] | None = None
     accept_changes: bool = False
     allow_code: bool = False
+    calibration: Path | None = None
+    prior: float | None = None
     allocation: str | None = None
     goal: str | None = None
     top: int | None = None
@@ -99,6 +102,10 @@ class RankConfig:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int | float) and 0 <= value <= 1):
                 raise ConfigError(f"{name} is {value!r}: it lies between 0 and 1")
+        if self.prior is not None and not (isinstance(self.prior, int | float) and 0 < self.prior < 1):
+            raise ConfigError(f"prior is {self.prior!r}: it lies between 0 and 1, neither of them included")
+        if self.prior is not None and self.calibration is None:
+            raise ConfigError("a prior says nothing without a calibration: give --calibration FILE as well")
         if not self.models:
             raise ConfigError("no model: name one as provider/model-id")
         if len(set(self.models)) < len(self.models):

@@ -197,8 +197,12 @@ class Engine:
             self._submit(asks)
             for _, group in groupby(asks, key=lambda ask: ask.cell.round):
                 members = list(group)
-                if not self._lanes and any(ask.work.id in self._asks for ask in members):
-                    return  # a replay, and here the stored rounds end
+                if not self._lanes:
+                    if any(ask.work.id in self._asks for ask in members):
+                        return  # a replay, and here the stored rounds end
+                    # All is there already, and a task costs more than reading it.
+                    seen.extend([await self._observe(method, ask) for ask in members])
+                    continue
                 tasks = [asyncio.ensure_future(self._observe(method, ask)) for ask in members]
                 try:
                     seen.extend(await asyncio.gather(*tasks))

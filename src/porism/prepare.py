@@ -53,7 +53,7 @@ def resolve(settings: dict[str, Any]) -> RankConfig:
         settings["models"] = (models,)
     if isinstance(urls := settings.get("base_url"), list):
         settings["base_url"] = tuple(urls)
-    for key in ("output", "template", "solve_template"):
+    for key in ("output", "template", "solve_template", "calibration"):
         if isinstance(path := settings.get(key), str):
             settings[key] = Path(path)
     fields = RankConfig.__dataclass_fields__

@@ -6,19 +6,19 @@ whatever can be wrong is found before the first token is spent: files, settings,
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from porism import __version__
+from porism.blocking import blocking
 from porism.budget import Budget
 from porism.config import RankConfig, changed
 from porism.engine import Engine, Watch, replay
@@ -37,9 +37,16 @@ from porism.prepare import (
     resolve,
     run_folder,
 )
+from porism.right import Right
 from porism.store import Store
+from porism.stored import Seen, stored_methods, stored_plan
 from porism.types import Method, Observation, Problem, Usage
 from porism.verify import VERSION
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from porism.frames import What
 
 
 class RankWatch(Watch, Protocol):
@@ -70,6 +77,12 @@ class Ranked(Struct, frozen=True, kw_only=True):
 
         return plain_text(self)
 
+    def frame(self, what: What = "observations") -> pl.DataFrame:
+        """The run's observations, or its `scores`, as a polars frame (docs/analyses.md lists the columns)."""
+        from porism.frames import frame
+
+        return frame(Path(self.run), what)
+
 
 def rank(problems: Problems, **settings: Any) -> Ranked:
     """Rank the candidates of each problem; blocks until done. Works in a notebook as well.
@@ -78,44 +91,7 @@ def rank(problems: Problems, **settings: Any) -> Ranked:
     for a single one. Raises InputError for what the caller can mend, ModelError for a model that cannot serve.
     A run that a budget or a failing server stops returns with `stopped` set.
     """
-    from threading import Event, Thread
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(arank(problems, **settings))
-    # A loop runs in this thread already, as in a notebook: ours gets a thread of its own.
-    result: list[Ranked] = []
-    fault: list[BaseException] = []
-    stops: list[Callable[[], object]] = []
-    ended = Event()
-
-    async def ranked() -> Ranked:
-        task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        if task is not None:
-            stops.append(lambda: loop.call_soon_threadsafe(task.cancel))
-        return await arank(problems, **settings)
-
-    def work() -> None:
-        try:
-            result.append(asyncio.run(ranked()))
-        except BaseException as error:  # noqa: BLE001  raised again in the caller's thread
-            fault.append(error)
-        finally:
-            ended.set()
-
-    Thread(target=work, name="porism").start()
-    try:
-        ended.wait()
-    except KeyboardInterrupt:
-        with suppress(RuntimeError):  # it has just ended by itself
-            for stop in stops:
-                stop()
-        ended.wait()
-        raise
-    if fault:
-        raise fault[0]
-    return result[0]
+    return blocking(lambda: arank(problems, **settings))
 
 
 async def arank(
@@ -158,6 +134,7 @@ async def run_problems(
         models = await open_models(stack, chosen, config, look, warnings)
         method = make_method(config, tuple(model.identity for model in models))
         warnings += method.warnings()
+        right = Right.of(config, chosen, method)
         _open_run(store, chosen, name, method, config, confirm)
         checker = await stack.enter_async_context(Verifier(allow_code=config.allow_code))
         engine = Engine(
@@ -178,7 +155,7 @@ async def run_problems(
         missing = {f"{where}: {why}": count for (where, why), count in outcome.missing.items()}
         result = Ranked(
             run=str(store.path),
-            problems=_rankings(chosen, method, outcome.seen),
+            problems=_rankings(chosen, method, outcome.seen, right),
             usage=store.usage,
             warnings=tuple(warnings),
             missing=missing,
@@ -204,37 +181,6 @@ class _Live:
         self._store.write("status.txt", self._watch.status().encode())
         now = time.monotonic()
         self._next = now + 20 * (now - started)
-
-
-def stored_plan(store: Store) -> tuple[list[Problem], Utility]:
-    """The problems and the method that a run folder was last run with. ConfigError where it does not say."""
-    settings = store.read_json("run.json")
-    if settings is None:
-        raise ConfigError(f"{store.path}: no run.json here, so this is no run folder")
-    if "benchmark" in settings:
-        raise ConfigError(
-            f"{store.path}: this is a benchmark of several methods, and this command needs a run of `rank`"
-        )
-    try:
-        lines = (store.path / "problems.jsonl").read_bytes().splitlines()
-        problems = [msgspec.json.decode(line, type=Problem) for line in lines]
-        return problems, msgspec.convert(settings["method"], type=Utility)
-    except (OSError, KeyError, TypeError, msgspec.MsgspecError) as error:
-        raise ConfigError(
-            f"{store.path}: this run cannot be scored, its settings or problems are not whole ({error}); the "
-            "command that made it writes them anew"
-        ) from error
-
-
-def stored_methods(store: Store) -> tuple[list[Problem], list[Method]]:
-    """The problems and all methods of a run folder, of `rank` or of `run`. ConfigError where it does not say."""
-    from porism.bench.run import is_benchmark, stored
-
-    if is_benchmark(store.read_json("run.json")):
-        _, problems, methods = stored(store)
-        return problems, methods
-    problems, method = stored_plan(store)
-    return problems, [method]
 
 
 async def score(path: Path, *, allow_code: bool = False) -> Ranked:
@@ -325,9 +271,14 @@ def _close_run(store: Store, result: Ranked, watch: RankWatch) -> None:
 
 
 def _rankings(
-    problems: Sequence[Problem], method: Utility, seen: dict[tuple[str, str], list[Observation]]
+    problems: Sequence[Problem], method: Utility, seen: Seen, right: Right | None = None
 ) -> tuple[Ranking, ...]:
-    return tuple(ranking_of(p, method, seen.get((p.id, method.name), [])) for p in problems)
+    found = []
+    for p in problems:
+        own = seen.get((p.id, method.name), [])
+        ranking = ranking_of(p, method, own)
+        found.append(ranking if right is None else right.give(ranking, p, method, own))
+    return tuple(found)
 
 
 __all__ = [

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from porism.run import stored_plan
 from porism.sample import own_attempts, question_hash
 from porism.store import MISSING, Store
+from porism.stored import stored_plan
 from porism.types import Gold, Problem
 from porism.verify.pool import Verifier
 

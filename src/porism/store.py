@@ -16,7 +16,7 @@ import contextlib
 import fcntl
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -41,6 +41,17 @@ _T = TypeVar("_T")
 class _Index:
     rows: dict[str, Row]
     usage: Usage
+
+
+def total(usages: Sequence[Usage]) -> Usage:
+    """The sum of many, which costs far less than adding them one by one."""
+    return Usage(
+        sum(u.prompt for u in usages),
+        sum(u.completion for u in usages),
+        sum(u.cached for u in usages),
+        sum(u.requests for u in usages),
+        all(u.counted for u in usages),
+    )
 
 
 class Store:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 120
 MOST_COLUMNS = 8  # neighbors with a column of their own
+RIGHT = "P(right)"
+RIGHT_LEGEND = "P(right): the chance of being right, by the calibration"
 NAME_WIDTH = 16  # of a candidate's name, at least, before neighbors get columns; more where there is room
 LEGEND = (
     "utility: mean share of rollouts that solve a neighbor, and its 95 % interval given these neighbors; "
@@ -78,6 +80,8 @@ def _tables(result: Ranked, console: Console) -> None:
         _table(ranking, console)
     if result.problems:
         console.print(LEGEND, markup=False, style="dim")
+    if (prior := _prior(result)) is not None:
+        console.print(f"{RIGHT_LEGEND}, {prior}", markup=False, style="dim")
     for reason, count in list(result.missing.items())[:10]:
         console.print(f"missing: {count} rollouts of {printable(reason, 400)}", markup=False)
     usage = result.usage
@@ -99,17 +103,18 @@ def _table(ranking: Ranking, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    shown, name_width = _columns(ranking, console.width)
+    right = any(place.p_right is not None for place in ranking.ranking)
+    shown, name_width = _columns(ranking, console.width - (len("0.00-1.00  ") if right else 0))
     console.print(Text(printable(ranking.id, 70), style="bold"))
     table = Table(box=None, pad_edge=False)
     table.add_column("rank", no_wrap=True)
     table.add_column("candidate", no_wrap=True, overflow="ellipsis", max_width=name_width)
-    for name in ("utility", "95 %", "lift", "P(highest)", *shown):
+    for name in ("utility", "95 %", "lift", "P(highest)", *([RIGHT] if right else []), *shown):
         table.add_column(Text(printable(name, 10)), justify="right", no_wrap=True)
     for place in ranking.ranking:
-        table.add_row(*map(Text, _place(place, shown)), style="bold" if place.rank == 1 else "")
+        table.add_row(*map(Text, _place(place, shown, right)), style="bold" if place.rank == 1 else "")
     if ranking.no_example is not None:
-        table.add_row(*map(Text, _no_example(ranking.no_example, shown)), style="dim")
+        table.add_row(*map(Text, _no_example(ranking.no_example, shown, right)), style="dim")
     console.print(table)
     if len(ranking.neighbors) > len(shown):
         console.print(
@@ -158,7 +163,7 @@ def _remarks(ranking: Ranking) -> list[str]:
     return [f"{printable(', '.join(names), 300)}: {printable(flags, 300)}" for names, flags in lines]
 
 
-def _place(place: Place, neighbors: list[str]) -> list[str]:
+def _place(place: Place, neighbors: list[str], right: bool) -> list[str]:
     return [
         "" if place.rank is None else f"{place.rank}",
         printable(place.candidate),
@@ -166,14 +171,34 @@ def _place(place: Place, neighbors: list[str]) -> list[str]:
         f"{_share(place.ci95[0])}-{_share(place.ci95[1])}",
         "" if place.lift is None else f"{place.lift:+.2f}",
         f"{place.p_highest:.2f}",
+        *([_right(place)] if right else []),
         *(_solved(place, neighbor) for neighbor in neighbors),
     ]
 
 
-def _no_example(row: NoExample, neighbors: list[str]) -> list[str]:
+def _no_example(row: NoExample, neighbors: list[str], right: bool) -> list[str]:
     interval = f"{_share(row.ci95[0])}-{_share(row.ci95[1])}"
     counts = [_solved(row, neighbor) for neighbor in neighbors]
-    return ["", "(no example)", _share(row.utility), interval, "", "", *counts]
+    return ["", "(no example)", _share(row.utility), interval, "", "", *([""] if right else []), *counts]
+
+
+def _right(place: Place) -> str:
+    p = place.p_right
+    if p is None:
+        return ""
+    return f"{p.low:.2f}-{p.high:.2f}" if p.value is None else f"{p.value:.2f}"
+
+
+def _prior(result: Ranked) -> str | None:
+    """What P(right) takes for the share of right candidates; None where there is none."""
+    given = (place.p_right for ranking in result.problems for place in ranking.ranking)
+    p = next((p for p in given if p is not None), None)
+    if p is None:
+        return None
+    low, high = p.priors
+    if p.value is not None:
+        return f"where {low:.0%} of the candidates of such a pool are right"
+    return f"where {low:.0%} to {high:.0%} of the candidates of such a pool are right (say how many: --prior)"
 
 
 def _solved(row: Place | NoExample, neighbor: str) -> str:

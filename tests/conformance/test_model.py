@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -181,7 +181,7 @@ def test_one_attempt_a_call(spec: str) -> None:
 @pytest.mark.parametrize("fault", ["limited", "error", "cut", "garbage", "empty"])
 def test_one_attempt_a_request(fault: str) -> None:
     async def run() -> int:
-        faults = {fault: 1.0}
+        faults: dict[str, Any] = {fault: 1.0}
         async with (
             misbehaving(**faults) as server,
             OpenAIModel("test-model", name="generic/test-model", base_url=server.url) as model,

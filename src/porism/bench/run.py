@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +19,8 @@ from msgspec import Struct
 from porism import __version__
 from porism.bench.build import COUNTS, build, cost, kind
 from porism.bench.config import BenchConfig
+from porism.bench.cost import cost as cost_of
+from porism.bench.cost import works
 from porism.bench.evaluate import Evaluated, check_labels, evaluated, scores
 from porism.bench.problems import read_problems
 from porism.budget import Budget
@@ -27,11 +29,16 @@ from porism.data import data_hash
 from porism.engine import Engine, Watch, replay
 from porism.errors import ConfigError
 from porism.interrupt import interruptible
-from porism.methods.make import METHODS
 from porism.models import open_model, open_reward
 from porism.prepare import enter, refuse_code
 from porism.store import Store
+from porism.stored import is_benchmark, stored_benchmark
 from porism.types import Generate, Method, Model, Observation, Problem, Usage
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from porism.frames import What
 
 _MAY_GROW = {
     *COUNTS,
@@ -57,6 +64,12 @@ class Benchmark(Struct, frozen=True, kw_only=True):
     missing: dict[str, int] = {}
     stopped: str | None = None
     exit_code: int = 0
+
+    def frame(self, what: What = "observations") -> pl.DataFrame:
+        """The run's observations, or its `scores`, as a polars frame (docs/analyses.md lists the columns)."""
+        from porism.frames import frame
+
+        return frame(Path(self.run), what)
 
 
 class Planned(Struct, frozen=True, kw_only=True):
@@ -88,7 +101,7 @@ def plan(config: BenchConfig, file: Path, *, allow_code: bool = False) -> dict[s
     return {
         m.name: Planned(
             rollouts=cost(m, problems, "calls"),
-            stored=len(_works(m, problems) & rows),
+            stored=len(works(m, problems) & rows),
             tokens=cost(m, problems, "tokens"),
         )
         for m in methods
@@ -160,7 +173,7 @@ async def score(path: Path, *, allow_code: bool = False) -> Benchmark:
     from porism.verify.pool import Verifier
 
     with Store(path, write=False) as store:
-        config, problems, methods = stored(store)
+        config, problems, methods = stored_benchmark(store)
         refuse_code(problems, allow_code=allow_code)
         async with Verifier(allow_code=allow_code) as checker:
             seen = await replay(store, checker, problems, methods)
@@ -171,29 +184,6 @@ async def score(path: Path, *, allow_code: bool = False) -> Benchmark:
             evaluated=_evaluate(config, problems, methods, seen, store),
             usage=store.usage,
         )
-
-
-def is_benchmark(settings: Any) -> bool:
-    """Whether run.json is that of a benchmark."""
-    return isinstance(settings, dict) and "benchmark" in settings
-
-
-def stored(store: Store) -> tuple[BenchConfig, list[Problem], list[Method]]:
-    """Configuration, problems and methods that a run folder was last run with. ConfigError where it does not say."""
-    settings = store.read_json("run.json")
-    try:
-        config = BenchConfig.model_validate(settings["benchmark"])
-        lines = (store.path / "problems.jsonl").read_bytes().splitlines()
-        problems = [msgspec.json.decode(line, type=Problem) for line in lines]
-        methods: list[Method] = [
-            msgspec.convert(entry["settings"], type=METHODS[entry["method"]]) for entry in settings["methods"]
-        ]
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise ConfigError(
-            f"{store.path}: this benchmark cannot be scored, its settings or problems are not whole ({error}); the "
-            "command that made it writes them anew"
-        ) from error
-    return config, problems, methods
 
 
 def _check_names(config: BenchConfig) -> None:
@@ -339,7 +329,7 @@ def _evaluate(
 ) -> Evaluated:
     kinds = {m.name: kind(m.name, config.methods[m.name]) for m in methods}
     found = evaluated(config, problems, methods, kinds, {m.name: scores(problems, m, seen) for m in methods})
-    costs = {m.name: _cost(m, problems, store) for m in methods}
+    costs = {m.name: cost_of(m, problems, seen, store) for m in methods}
     return msgspec.structs.replace(
         found,
         methods={
@@ -354,26 +344,11 @@ def _evaluate(
     )
 
 
-def _cost(method: Method, problems: Sequence[Problem], store: Store) -> tuple[int, Usage]:
-    """Rollouts and tokens of all that the method plans at first, whoever asked for them first."""
-    rows = [row for id in _works(method, problems) if (row := store.rows.get(id)) is not None]
-    usage = Usage()
-    for row in rows:
-        usage += row.usage
-    return len(rows), usage
-
-
-def _works(method: Method, problems: Sequence[Problem]) -> set[str]:
-    return {ask.work.id for p in problems for ask in method.plan(p, []) if isinstance(ask.work, Generate)}
-
-
 __all__ = [
     "Benchmark",
     "Planned",
     "arun",
-    "is_benchmark",
     "plan",
     "run_folder",
     "score",
-    "stored",
 ]

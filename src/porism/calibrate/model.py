@@ -31,8 +31,8 @@ EVEN = "uniform"  # the only allocation that gives every candidate the same roll
 class Conditions(Struct, frozen=True, kw_only=True):
     """What scores depend on. A Range holds the least and the most over the problems.
 
-    prompt: hash of the solver's prompt template. allocation: how rollouts were shared out. others: for every
-    other method among the features what made its scores, {method: model identity and prompt hash}.
+    prompt: hash of the solver's prompt template. sampling: how answers are drawn. allocation: how rollouts were shared
+    out. others: for every other method among the features what made its scores, {method: models and settings}.
     """
 
     solver: str
@@ -40,6 +40,7 @@ class Conditions(Struct, frozen=True, kw_only=True):
     rollouts: Range
     neighbors: Range
     pool_size: Range
+    sampling: str = ""
     allocation: str = EVEN
     others: dict[str, str] = {}
 
@@ -160,7 +161,10 @@ def apply(
 
 def mismatches(made: Conditions, new: Conditions) -> list[str]:
     """What differs between the conditions of a calibration and those of a run, both named; empty if it fits."""
-    pairs = [(name, getattr(made, name), getattr(new, name)) for name in ("solver", "prompt", "allocation")]
+    pairs = [
+        (name, getattr(made, name), getattr(new, name))
+        for name in ("solver", "prompt", "sampling", "allocation")
+    ]
     pairs += [(f"scores of {m}", made.others.get(m), new.others.get(m)) for m in sorted({*made.others})]
     found = [f"{name} {a!r} there, {b!r} here" for name, a, b in pairs if a != b]
     for name in ("rollouts", "neighbors", "pool_size"):

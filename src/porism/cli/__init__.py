@@ -13,6 +13,8 @@ import typer
 
 from porism import __version__
 from porism.cli import (
+    analyze,
+    calibrate,
     capacity,
     data,
     export,
@@ -47,6 +49,8 @@ app.command(epilog="Example: porism score runs/necklaces-1f2e3d4c5b6a --json")(r
 app.command(epilog="Example: porism status runs/necklaces-1f2e3d4c5b6a")(runs.status)
 app.command(epilog=export.EXAMPLE)(export.export)
 app.command(epilog=capacity.EXAMPLE)(capacity.capacity)
+app.command(epilog=analyze.EXAMPLE)(analyze.analyze)
+app.command(epilog=calibrate.EXAMPLE)(calibrate.calibrate)
 app.command(epilog=stress.EXAMPLE)(stress.stress)
 app.command(epilog=report.EXAMPLE)(report.report)
 app.command(epilog=report.VIEW_EXAMPLE)(report.view)

@@ -78,6 +78,12 @@ def rank(
     price: Annotated[
         str | None, typer.Option(help="IN,OUT: dollars per million prompt and completion tokens.")
     ] = None,
+    calibration: Annotated[
+        Path | None, typer.Option(help="A file of `porism calibrate`: print P(right) as well.")
+    ] = None,
+    prior: Annotated[
+        float | None, typer.Option(help="The share of right candidates in these pools. [a range is shown]")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be asked; ask nothing.")
     ] = False,
@@ -139,6 +145,8 @@ def rank(
         "price": price_of(price),
         "accept_changes": accept_changes,
         "allow_code": allow_code,
+        "calibration": calibration,
+        "prior": prior,
         "allocation": allocation,
         "goal": goal,
         "top": top,

@@ -41,18 +41,14 @@ def status(run: Run) -> None:
     from dataclasses import replace
 
     from porism.methods.utility import Utility
-    from porism.run import stored_methods, stored_plan
     from porism.store import Store
+    from porism.stored import stored_methods
     from porism.totals import planned, totals
 
     found = totals(run)
     with Store(run, write=False) as store:  # for the settings alone: its index is not read
         settings = store.read_json("run.json") or {}
-        if "benchmark" in settings:
-            problems, methods = stored_methods(store)
-        else:
-            problems, utility = stored_plan(store)
-            methods = [utility]
+        problems, methods = stored_methods(store)
     adaptive = any(isinstance(m, Utility) and m.allocation is not None for m in methods)
     # An allocation asks no more than rollouts shared out evenly.
     most = [replace(m, allocation=None) if isinstance(m, Utility) else m for m in methods]
@@ -76,6 +72,6 @@ def status(run: Run) -> None:
 
 
 def _is_benchmark(store: Store) -> bool:
-    from porism.bench.run import is_benchmark
+    from porism.stored import is_benchmark
 
     return is_benchmark(store.read_json("run.json"))

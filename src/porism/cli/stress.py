@@ -165,8 +165,8 @@ def _report(run: Path, *, as_json: bool) -> None:
 
     from porism.engine import replay
     from porism.errors import InputError
-    from porism.run import stored_methods
     from porism.store import Store
+    from porism.stored import stored_methods
     from porism.stress.shifts import shifts
     from porism.verify.pool import Verifier
 

@@ -8,7 +8,7 @@ solver answers the target itself, and always alike, the target may be too easy f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -113,7 +113,7 @@ def _agreed_other(observations: Sequence[Observation]) -> str | None:
     """The answer, not the known one, that more than half of the decided rollouts give."""
     decided = [o for o in observations if o.verdict and o.verdict.kind in ("correct", "wrong", "no_answer")]
     wrong = [o.answer for o in decided if o.verdict and o.verdict.kind == "wrong" and o.answer is not None]
-    if not wrong or len(decided) < SUSPECT_LEAST:
+    if 2 * len(wrong) <= len(decided) or len(decided) < SUSPECT_LEAST:
         return None
     answer, number = _most_common(wrong)
     return answer if 2 * number > len(decided) else None
@@ -121,13 +121,13 @@ def _agreed_other(observations: Sequence[Observation]) -> str | None:
 
 def _most_common(answers: Sequence[str]) -> tuple[str, int]:
     """The most frequent answer up to spelling, in its first spelling, and how often; ties by spelling."""
-    forms = Counter(map(normal_form, answers))
+    spellings = Counter(answers)
+    form_of = {answer: normal_form(answer) for answer in spellings}
+    forms: Counter[str] = Counter()
+    for answer, number in spellings.items():
+        forms[form_of[answer]] += number
     form, number = min(forms.items(), key=lambda item: (-item[1], item[0]))
-    return next(_spellings(answers, form)), number
-
-
-def _spellings(answers: Sequence[str], form: str) -> Iterator[str]:
-    return (answer for answer in sorted(answers) if normal_form(answer) == form)
+    return min(answer for answer in spellings if form_of[answer] == form), number
 
 
 __all__ = ["NeighborReport", "Target", "neighbor_report", "rate", "shown", "target_report"]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from porism.calibrate.model import Probability
 from porism.methods.allocate.settings import Allocation, Claim
 from porism.methods.diagnose import NeighborReport, Target, neighbor_report, rate, shown, target_report
 from porism.methods.message import Standing, message, names
@@ -43,7 +44,8 @@ class Place(Struct, frozen=True, kw_only=True):
     """One candidate's line. utility, rank and lift are None where nothing was decided.
 
     ci95, lift_ci95: 95 % intervals, given these neighbors. p_highest: the chance that its utility is the highest,
-    which is not the chance that it is right. tied: other candidates with exactly this utility.
+    which is not the chance that it is right. tied: other candidates with exactly this utility. p_right: the chance that
+    it is right, where a calibration was given.
     """
 
     rank: int | None
@@ -58,6 +60,7 @@ class Place(Struct, frozen=True, kw_only=True):
     counts: Counts
     tied: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    p_right: Probability | None = None
 
 
 class NoExample(Struct, frozen=True, kw_only=True):
@@ -109,7 +112,7 @@ def rank(problem: Problem, method: Utility, seen: list[Observation]) -> Ranking:
     spans = {row: method.interval(list(found.values())) for row, found in cells.items()}
     given_up = method.starved(problem, rows)
     base = spans[None] if method.no_example else None
-    chances = dict(zip(ids, p_highest([list(cells[i].values()) for i in ids], problem.id), strict=True))
+    chances = dict(zip(ids, p_highest([list(cells[i].values()) for i in ids]), strict=True))
     ranks = _ranks(problem, cells)
     places = []
     for i in sorted(ids, key=lambda i: (ranks[i] or len(ids) + 1, i)):
@@ -222,10 +225,10 @@ def _helps(
 def _ranks(
     problem: Problem, cells: dict[str | None, Cells], without: str | None = None
 ) -> dict[str, int | None]:
-    from porism.stats import competition_ranks, mean_rate
+    from porism.stats import competition_ranks, exact_mean
 
     kept = [[c for (_, n), c in cells[i.id].items() if n != without] for i in problem.candidates]
-    ranks = competition_ranks([mean_rate(row).value for row in kept])
+    ranks = competition_ranks([exact_mean(row) for row in kept])
     return {c.id: r for c, r in zip(problem.candidates, ranks, strict=True)}
 
 

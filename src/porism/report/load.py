@@ -20,8 +20,8 @@ from porism.errors import ConfigError, StoreError
 from porism.methods.ranking import Ranking
 from porism.methods.ranking import rank as ranking_of
 from porism.methods.utility import Utility
-from porism.run import stored_methods
 from porism.store import MISSING, Row, Store
+from porism.stored import stored_methods
 from porism.types import Completion, Method, Observation, Problem, Score
 from porism.verify import VERSION
 from porism.verify.pool import Verifier
@@ -160,7 +160,8 @@ class Folder:
 
     async def benchmark(self) -> Benchmark | None:
         """The metrics of a benchmark; None where this is none, or they cannot be computed (which becomes a notice)."""
-        from porism.bench.run import is_benchmark, score
+        from porism.bench.run import score
+        from porism.stored import is_benchmark
 
         if not (self.methods and is_benchmark(self.settings)):
             return None
