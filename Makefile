@@ -20,7 +20,7 @@ demo: .venv/.local
 	$(BIN)/porism rank $(DEMO) $(DEMO_ARGS)
 
 test: .venv/.dev
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 test-ci: .venv/.dev
 	$(BIN)/pytest -m "slow and ci"

@@ -440,7 +440,7 @@ def test_a_run_that_does_not_fit_the_model(tmp_path: Path) -> None:
 def test_what_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no run folder"):
         report(tmp_path)
-    with pytest.raises(StoreError, match="no run here"):
+    with pytest.raises(ConfigError, match="no run here"):
         asyncio.run(write(tmp_path / "nothing", tmp_path / "x.html"))
 
 

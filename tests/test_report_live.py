@@ -100,7 +100,7 @@ def test_nobody_else_reads_it(run: Path) -> None:
 
 def test_what_cannot_be_viewed(tmp_path: Path, run: Path) -> None:
     done = porism("view", tmp_path / "nothing")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "there is no run here" in done.stderr
     with viewing(run) as address:
         done = porism("view", run, "--port", urlsplit(address).port)
@@ -129,7 +129,7 @@ def test_the_report_command_says_what_is_wrong(run: Path, tmp_path: Path) -> Non
     done = porism("report", run, "--format", "md", "--open")
     assert done.returncode == 2
     done = porism("report", tmp_path / "nothing")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "there is no run here" in done.stderr
 
 
