@@ -56,7 +56,7 @@ def environment(**changes: str) -> dict[str, str]:
     kept = {
         key: value
         for key, value in os.environ.items()
-        if key not in ("CI", "NO_COLOR", "TERM", "FORCE_COLOR")
+        if key not in ("CI", "NO_COLOR", "TERM", "FORCE_COLOR", "COLUMNS", "LINES")
     }
     return kept | {"TERM": "xterm-256color", "PYTHONUTF8": "1"} | changes
 
