@@ -34,7 +34,7 @@ LEGEND = (
 def show(result: Ranked, *, as_json: bool) -> None:
     """Print a result on stdout, as one JSON document or as tables."""
     if as_json:
-        _print_json(result)
+        print_json(result)
     else:
         _tables(result, _console(sys.stdout))
 
@@ -42,7 +42,7 @@ def show(result: Ranked, *, as_json: bool) -> None:
 def show_plan(plan: Plan, *, as_json: bool, price: tuple[float, float] | None = None) -> None:
     """Print what a run would ask, and what it costs at most at a price (dollars per million tokens in and out)."""
     if as_json:
-        _print_json(plan)
+        print_json(plan)
         return
     sys.stdout.write(
         f"run                {plan.run}\n"
@@ -69,7 +69,8 @@ def _console(stream: TextIO) -> Console:
     return Console(file=stream, highlight=False, width=None if stream.isatty() else PIPE_WIDTH)
 
 
-def _print_json(value: object) -> None:
+def print_json(value: object) -> None:
+    """Print one JSON document on stdout, indented for people."""
     import msgspec
 
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from porism.progress import printable
+from porism.table import print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +23,7 @@ PIPE_WIDTH = 160
 def show(result: Benchmark, *, as_json: bool) -> None:
     """Print a benchmark on stdout: one JSON document, or tables and sentences."""
     if as_json:
-        _json(document(result))
+        print_json(document(result))
         return
     from rich.console import Console
 
@@ -56,7 +57,7 @@ def show(result: Benchmark, *, as_json: bool) -> None:
 def show_plan(plans: Mapping[str, Planned], *, as_json: bool) -> None:
     """Print what each method would ask at first."""
     if as_json:
-        _json({"methods": plans})
+        print_json({"methods": plans})
         return
     width = max(map(len, plans), default=6)
     for name, plan in plans.items():
@@ -84,12 +85,6 @@ def document(result: Benchmark) -> dict[str, Any]:
         "controls": found["controls"],
         **whole,
     }
-
-
-def _json(value: object) -> None:
-    import msgspec
-
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], console: Console) -> None:

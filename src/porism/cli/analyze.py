@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from porism.cli.options import AllowCode, Json
+
 if TYPE_CHECKING:
     from porism.analyze import Analyses
     from porism.failures import Tags
@@ -25,19 +27,15 @@ def analyze(
     ] = None,
     tag_limit: Annotated[int | None, typer.Option(help="At most so many candidates are tagged.")] = None,
     base_url: Annotated[str | None, typer.Option(help="Where the tagging model is served.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Import and call checkers that answer types name.")
-    ] = False,
+    as_json: Json = False,
+    allow_code: AllowCode = False,
 ) -> None:
     """Analyse a run: by hardness, by label, by rollouts, by cost, and where methods disagree. Asks nothing itself."""
     import asyncio
-    import sys
-
-    import msgspec
 
     from porism.analyze import analyze as analyze_run
     from porism.analyze import document, write
+    from porism.table import print_json
 
     folder = output or run / "analysis"
     found = asyncio.run(analyze_run(run, allow_code=allow_code))
@@ -50,7 +48,7 @@ def analyze(
         whole = document(found) | {"files": [str(f) for f in files]}
         if tags is not None:
             whole["failures"] = {"model": tags.model, **_counted(found, tags)}
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n")
+        print_json(whole)
     else:
         _show(found, folder, len(files), tags)
     if tags is not None and tags.stopped is not None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from porism.cli.options import AllowCode, Json
+
 if TYPE_CHECKING:
     from porism.calibrate import Measured
     from porism.right import Calibrated
@@ -36,18 +38,14 @@ def calibrate(
     force: Annotated[
         bool, typer.Option("--force", help="Replace an older file; it is kept as FILE.bak.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Import and call checkers that answer types name.")
-    ] = False,
+    as_json: Json = False,
+    allow_code: AllowCode = False,
 ) -> None:
     """Fit P(right) on labelled candidates and measure it on groups it has not seen. Asks nothing."""
     import asyncio
-    import sys
-
-    import msgspec
 
     from porism.right import calibrate as calibrate_run
+    from porism.table import print_json
 
     found = asyncio.run(
         calibrate_run(
@@ -62,7 +60,7 @@ def calibrate(
         save(found.calibration, output, force=force)
         put(output.with_suffix(".svg"), reliability_picture([*found.sets.items()]).encode(), force=force)
     if as_json:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n")
+        print_json(found)
         return
     _show(found)
     if output is not None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from porism.cli.options import Json
+
 if TYPE_CHECKING:
     from porism.capacity import Need
 
@@ -71,7 +73,7 @@ def capacity(
         typer.Option(help="Also with this share of the rollouts, as an adaptive allocation leaves."),
     ] = None,
     price: Annotated[float | None, typer.Option(help="Dollars per GPU hour.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    as_json: Json = False,
 ) -> None:
     """GPU hours and wall time of a run, from its counts, its tokens and a throughput. Asks nothing."""
     import dataclasses

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from porism.cli.options import BaseUrl, DryRun, Json, MaxRequests, MaxTokensTotal
 from porism.config import DEFAULT_MODEL, ROLLOUTS
 
 if TYPE_CHECKING:
@@ -41,18 +42,11 @@ def check(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Run folder, as for rank. [runs/NAME-HASH]")
     ] = None,
-    base_url: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Where the model is served, with or without /v1; given again: several servers share the work."
-        ),
-    ] = None,
-    max_requests: Annotated[int | None, typer.Option(help="Stop after so many requests (exit 3).")] = None,
-    max_tokens_total: Annotated[int | None, typer.Option(help="Stop after so many tokens (exit 3).")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be asked; ask nothing.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    base_url: BaseUrl = None,
+    max_requests: MaxRequests = None,
+    max_tokens_total: MaxTokensTotal = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
 ) -> None:
     """Tell which neighbors are worth anything: difficulty, discrimination, duplicates, leaks, known answers, cost.
 
@@ -129,9 +123,9 @@ def _write(file: Path, found: CheckedNeighborhoods) -> None:
 
 def _show(found: CheckedNeighborhoods, *, as_json: bool) -> None:
     if as_json:
-        import msgspec
+        from porism.table import print_json
 
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n")
+        print_json(found)
         return
     for neighborhood in found.problems:
         _print(neighborhood)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from porism.cli.build import EXAMPLE, build
+from porism.cli.options import Json
 
 app = typer.Typer(
     name="data", help="Check and convert problem files, and build benchmark sets.", no_args_is_help=True
@@ -24,7 +25,7 @@ File = Annotated[
 @app.command("check", epilog="Example: porism data check problems.jsonl")
 def check_file(
     file: File,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Report everything that is wrong or doubtful in a problem file.
 

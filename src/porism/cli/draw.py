@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from porism.cli.options import Json
+
 if TYPE_CHECKING:
     from porism.neighbors.family import RunCode
     from porism.types import Neighbor
@@ -28,7 +30,7 @@ def draw(
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="Other seeds draw other neighbors.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    as_json: Json = False,
     allow_code: Annotated[
         bool, typer.Option("--allow-code", help="Run an answer rule that is python:package.module:function.")
     ] = False,

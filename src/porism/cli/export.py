@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from porism.cli.options import Json
+
 EXAMPLE = (
     "Examples: porism export runs/necklaces-1f2e3d4c5b6a   |   "
     "porism export runs/necklaces-1f2e3d4c5b6a --by problem -o necklaces-parquet"
@@ -38,7 +40,7 @@ def export(
     text: Annotated[
         bool, typer.Option("--text/--no-text", help="With or without what the models wrote.")
     ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write every stored rollout, with its prompt and verdict, as Parquet; costs no token.
 

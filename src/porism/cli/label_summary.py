@@ -25,14 +25,14 @@ def show(
     }
     pairs = agreements(standing)
     if as_json:
-        import msgspec
+        from porism.table import print_json
 
         document |= {
             "agreement": pairs,
             "few": FEW,
             "disagreements": [_open(s) for s in standing if s.disputed],
         }
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
+        print_json(document)
         return
     lines = [
         f"{document['candidates']} candidates: {document['right']} right and {document['wrong']} wrong by agreement of "

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from porism.cli.options import DryRun, Json, MaxCost, MaxRequests, MaxTokensTotal, Price, resume
 from porism.cli.rank import price_of
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def make(
     force: Annotated[
         bool, typer.Option("--force", help="Replace the file of -o; a copy is kept as .bak.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    as_json: Json = False,
     limit: Annotated[int | None, typer.Option(help="Only the first K problems.")] = None,
     base_url: Annotated[
         list[str] | None,
@@ -79,17 +78,11 @@ def make(
         int | None, typer.Option(help="Most tokens of an answer. [16384; embedded models: 1024]")
     ] = None,
     concurrency: Annotated[int | None, typer.Option(help="Most rollouts in flight. [by provider]")] = None,
-    max_requests: Annotated[int | None, typer.Option(help="Stop after so many requests (exit 3).")] = None,
-    max_tokens_total: Annotated[int | None, typer.Option(help="Stop after so many tokens (exit 3).")] = None,
-    max_cost: Annotated[
-        float | None, typer.Option(help="Stop after so many dollars (exit 3); needs --price.")
-    ] = None,
-    price: Annotated[
-        str | None, typer.Option(help="IN,OUT: dollars per million prompt and completion tokens.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be asked; ask nothing.")
-    ] = False,
+    max_requests: MaxRequests = None,
+    max_tokens_total: MaxTokensTotal = None,
+    max_cost: MaxCost = None,
+    price: Price = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Make neighbors with a model, and keep those on whose answer independent solves agree.
 
@@ -97,13 +90,12 @@ def make(
     """
     import asyncio
 
-    import msgspec
-
     from porism import table
     from porism.display import choose
     from porism.neighbors.make import make as made_by
     from porism.neighbors.making import MakeConfig, plan
     from porism.progress import printable
+    from porism.table import print_json
 
     config = MakeConfig(
         generator=generator,
@@ -129,20 +121,20 @@ def make(
     if dry_run:
         table.show_plan(plan(file, config), as_json=as_json, price=config.price)
         return
-    resume = f"porism: to go on: {shlex.join(['porism', *sys.argv[1:]])}"
+    go_on = resume()
     try:
         made = asyncio.run(made_by(file, config, choose()))
     except KeyboardInterrupt:  # before the first call or after the last: all that landed is stored
-        typer.echo(f"porism: interrupted\n{resume}", err=True)
+        typer.echo(f"porism: interrupted\n{go_on}", err=True)
         raise typer.Exit(130) from None
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(made), indent=2).decode())
+        print_json(made)
     else:
         _show(made, config.price)
     if made.stopped is not None:
         typer.echo(f"porism: {printable(made.stopped, 2000)}", err=True)
     if made.stopped is not None or made.missing:
-        typer.echo(resume, err=True)
+        typer.echo(go_on, err=True)
     raise typer.Exit(made.exit_code)
 
 

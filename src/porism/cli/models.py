@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from porism.cli.options import Json
+
 if TYPE_CHECKING:
     from porism.types import Model
 
@@ -14,7 +16,7 @@ app = typer.Typer(
     name="models", help="The embedded models, and a trial of any model or endpoint.", no_args_is_help=True
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+AsJson = Json
 
 
 @app.command("list", epilog="Example: porism models list")

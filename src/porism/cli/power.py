@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from porism.cli.options import AllowCode, Json
 
 if TYPE_CHECKING:
     from porism.power import Draw, Power
@@ -34,10 +35,8 @@ def power(
         "4,8,16,32,64"
     ),
     runs: Annotated[int, typer.Option(help="Simulated rankings of each design.")] = 300,
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Import and call checkers that answer types name.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    allow_code: AllowCode = False,
+    as_json: Json = False,
 ) -> None:
     """Tell how many neighbors and rollouts it takes to tell the best candidate apart. Asks no model anything."""
     from porism import power as simulation
@@ -65,9 +64,9 @@ def power(
         runs=runs,
     )
     if as_json:
-        import msgspec
+        from porism.table import print_json
 
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n")
+        print_json(found)
     else:
         _show(found)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,17 @@ from typing import Annotated, Any
 
 import typer
 
+from porism.cli.options import (
+    AllowCode,
+    BaseUrl,
+    DryRun,
+    Json,
+    MaxCost,
+    MaxRequests,
+    MaxTokensTotal,
+    Price,
+    resume,
+)
 from porism.config import DEFAULT_MODEL, EMBEDDED, ROLLOUTS, SERVED
 
 EXAMPLE = (
@@ -40,14 +50,9 @@ def rank(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Run folder. [runs/NAME-HASH, found again]")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    as_json: Json = False,
     limit: Annotated[int | None, typer.Option(help="Only the first K problems.")] = None,
-    base_url: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Where the model is served, with or without /v1; given again: several servers share the work."
-        ),
-    ] = None,
+    base_url: BaseUrl = None,
     temperature: Annotated[
         float | None, typer.Option(help=_default("temperature", "Sampling temperature."))
     ] = None,
@@ -70,30 +75,22 @@ def rank(
     ] = False,
     target_samples: Annotated[int, typer.Option(help="The solver's own attempts at the question.")] = 4,
     concurrency: Annotated[int | None, typer.Option(help="Most rollouts in flight. [by provider]")] = None,
-    max_requests: Annotated[int | None, typer.Option(help="Stop after so many requests (exit 3).")] = None,
-    max_tokens_total: Annotated[int | None, typer.Option(help="Stop after so many tokens (exit 3).")] = None,
-    max_cost: Annotated[
-        float | None, typer.Option(help="Stop after so many dollars (exit 3); needs --price.")
-    ] = None,
-    price: Annotated[
-        str | None, typer.Option(help="IN,OUT: dollars per million prompt and completion tokens.")
-    ] = None,
+    max_requests: MaxRequests = None,
+    max_tokens_total: MaxTokensTotal = None,
+    max_cost: MaxCost = None,
+    price: Price = None,
     calibration: Annotated[
         Path | None, typer.Option(help="A file of `porism calibrate`: print P(right) as well.")
     ] = None,
     prior: Annotated[
         float | None, typer.Option(help="The share of right candidates in these pools. [a range is shown]")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be asked; ask nothing.")
-    ] = False,
+    dry_run: DryRun = False,
     accept_changes: Annotated[
         bool,
         typer.Option("--accept-changes", help="Go on in a run made with another model, prompt or sampling."),
     ] = False,
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Import and call checkers that answer types name.")
-    ] = False,
+    allow_code: AllowCode = False,
     allocation: Annotated[
         str | None,
         typer.Option(
@@ -160,17 +157,17 @@ def rank(
     if show:
         need_extra()
     watch = choose()
-    resume = f"porism: to go on: {shlex.join(['porism', *sys.argv[1:]])}"
+    go_on = resume()
     try:
         result = asyncio.run(run.arank(file, watch=watch, confirm=confirm, **settings))
     except KeyboardInterrupt:  # before the first call or after the last: all that landed is stored
-        typer.echo(f"porism: interrupted\n{resume}", err=True)
+        typer.echo(f"porism: interrupted\n{go_on}", err=True)
         raise typer.Exit(130) from None
     table.show(result, as_json=as_json)
     if result.stopped is not None:
         typer.echo(f"porism: {printable(result.stopped, 2000)}", err=True)
     if result.stopped is not None or result.missing:
-        typer.echo(resume, err=True)
+        typer.echo(go_on, err=True)
     if show:
         page = Path(result.run, "report.html")
         asyncio.run(write(Path(result.run), page))

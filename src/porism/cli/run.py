@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from porism.cli.options import AllowCode, Json, resume
 
 EXAMPLE = "Example: porism run examples/bench.toml --set limit=4 --dry-run"
 
@@ -27,10 +27,8 @@ def run(
     accept_changes: Annotated[
         bool, typer.Option("--accept-changes", help="Go on in a run whose methods had other settings.")
     ] = False,
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Import and call checkers that answer types name.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    allow_code: AllowCode = False,
+    as_json: Json = False,
 ) -> None:
     """Run several methods over a labelled set and compare them. The same command resumes and extends a run."""
     import asyncio
@@ -48,18 +46,18 @@ def run(
     if dry_run:
         table.show_plan(plan(settings, config, allow_code=allow_code), as_json=as_json)
         return
-    resume = f"porism: to go on: {shlex.join(['porism', *sys.argv[1:]])}"
+    go_on = resume()
     agreed = (lambda _: True) if accept_changes else confirm
     try:
         result = asyncio.run(arun(settings, config, watch=choose(), confirm=agreed, allow_code=allow_code))
     except KeyboardInterrupt:  # before the first call or after the last: all that landed is stored
-        typer.echo(f"porism: interrupted\n{resume}", err=True)
+        typer.echo(f"porism: interrupted\n{go_on}", err=True)
         raise typer.Exit(130) from None
     table.show(result, as_json=as_json)
     if result.stopped is not None:
         typer.echo(f"porism: {printable(result.stopped, 2000)}", err=True)
     if result.stopped is not None or result.missing:
-        typer.echo(resume, err=True)
+        typer.echo(go_on, err=True)
     raise typer.Exit(result.exit_code)
 
 

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from porism.cli.options import AllowCode, Json
+
 if TYPE_CHECKING:
     from porism.store import Store
 
 Run = Annotated[Path, typer.Argument(help="A run folder.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 
 
-Code = Annotated[bool, typer.Option("--allow-code", help="Import and call checkers that answer types name.")]
-
-
-def score(run: Run, as_json: Json = False, allow_code: Code = False) -> None:
+def score(run: Run, as_json: Json = False, allow_code: AllowCode = False) -> None:
     """Rank again from what a run folder holds, without asking anything."""
     import asyncio
 

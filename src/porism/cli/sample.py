@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from porism.cli.options import BaseUrl, DryRun, Json, MaxCost, MaxRequests, MaxTokensTotal, Price, resume
 from porism.config import DEFAULT_MODEL
 
 if TYPE_CHECKING:
@@ -43,12 +42,7 @@ def sample(
         Path | None, typer.Option("--run", help="Run folder. [runs/NAME-HASH-sample, found again]")
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Ask only for the first K problems.")] = None,
-    base_url: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Where the model is served, with or without /v1; given again: several servers share the work."
-        ),
-    ] = None,
+    base_url: BaseUrl = None,
     temperature: Annotated[
         float | None, typer.Option(help="Sampling temperature. [1.0; embedded models: 0.8]")
     ] = None,
@@ -60,18 +54,12 @@ def sample(
     ] = None,
     template: Annotated[Path | None, typer.Option(help="Your own prompt (jinja2: question).")] = None,
     concurrency: Annotated[int | None, typer.Option(help="Most requests in flight. [by provider]")] = None,
-    max_requests: Annotated[int | None, typer.Option(help="Stop after so many requests (exit 3).")] = None,
-    max_tokens_total: Annotated[int | None, typer.Option(help="Stop after so many tokens (exit 3).")] = None,
-    max_cost: Annotated[
-        float | None, typer.Option(help="Stop after so many dollars (exit 3); needs --price.")
-    ] = None,
-    price: Annotated[
-        str | None, typer.Option(help="IN,OUT: dollars per million prompt and completion tokens.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be asked; ask nothing.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    max_requests: MaxRequests = None,
+    max_tokens_total: MaxTokensTotal = None,
+    max_cost: MaxCost = None,
+    price: Price = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
 ) -> None:
     """Add candidate solutions written by models. The same command goes on where it stopped; a larger -n adds more.
 
@@ -104,7 +92,7 @@ def sample(
         table.show_plan(sampling.plan(file, **settings), as_json=as_json, price=price_of(price))
         return
     watch = choose()
-    resume = f"porism: to go on: {shlex.join(['porism', *sys.argv[1:]])}"
+    go_on = resume()
     try:
         result = asyncio.run(
             sampling.asample(
@@ -112,17 +100,15 @@ def sample(
             )
         )
     except KeyboardInterrupt:
-        typer.echo(f"porism: interrupted\n{resume}", err=True)
+        typer.echo(f"porism: interrupted\n{go_on}", err=True)
         raise typer.Exit(130) from None
     finally:
         watch.finished()
     if as_json:
-        import msgspec
-
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(result), indent=2).decode() + "\n")
+        table.print_json(result)
     _say(result)
     if result.stopped is not None or result.missing:
-        typer.echo(resume, err=True)
+        typer.echo(go_on, err=True)
     raise typer.Exit(result.exit_code)
 
 

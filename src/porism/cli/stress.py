@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from porism.cli.options import BaseUrl, Json, MaxRequests
+
 if TYPE_CHECKING:
     from porism.stress.shifts import Shift
     from porism.types import Problem, Usage
@@ -29,18 +31,13 @@ def stress(
         str | None,
         typer.Option("--generator", help="A model that rewrites, as provider/model-id. [fixed rules]"),
     ] = None,
-    base_url: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Where the model is served, with or without /v1; given again: several servers share the work."
-        ),
-    ] = None,
+    base_url: BaseUrl = None,
     run: Annotated[
         Path | None, typer.Option("--run", help="A run over a file with copies: report what the styles did.")
     ] = None,
-    max_requests: Annotated[int | None, typer.Option(help="Stop after so many requests (exit 3).")] = None,
+    max_requests: MaxRequests = None,
     force: Annotated[bool, typer.Option("--force", help="Replace OUTPUT; a copy is kept as .bak.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Copy every candidate into other styles without touching its mathematics; rank the file; see what moved.
 
@@ -198,10 +195,10 @@ def _report(run: Path, *, as_json: bool) -> None:
 
 def _show(found: dict[str, list[Shift]], *, as_json: bool) -> None:
     if as_json:
-        import msgspec
+        from porism.table import print_json
 
         document = {"methods": found}
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
+        print_json(document)
         return
     from rich.console import Console
     from rich.table import Table

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from porism.cli.options import AllowCode, Json
+
 if TYPE_CHECKING:
     from porism.audit import Again, Checked
     from porism.cases import Case
@@ -34,7 +36,7 @@ def verify(
         bool,
         typer.Option("--again", help="Find and decide every answer of the run anew, and store the verdicts."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    as_json: Json = False,
     verify_model: Annotated[
         str | None,
         typer.Option("--verify-model", help="Ask this model about doubted rows; it changes no verdict."),
@@ -49,9 +51,7 @@ def verify(
         int | None, typer.Option("--workers", min=1, help="Processes; by default one for each CPU.")
     ] = None,
     limit: Annotated[float, typer.Option("--limit", min=0.01, help="CPU seconds an item may take.")] = 1.0,
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Import and call checkers that answer types name.")
-    ] = False,
+    allow_code: AllowCode = False,
 ) -> None:
     """Compare answers with their golds: the rows of a file, or all that a run folder holds.
 

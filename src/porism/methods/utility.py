@@ -157,14 +157,7 @@ class Utility:
 
     def read(self, ask: Ask, result: Result) -> Observation:
         """What one rollout told. A completion that never came is `missing`."""
-        return Observation(
-            cell=ask.cell,
-            rollout=ask.work.rollout,
-            verdict=result.verdict,
-            answer=result.answer,
-            truncated=result.completion is not None and result.completion.truncated,
-            text_key=result.text_key,
-        )
+        return observed(ask, result)
 
     def score(self, problem: Problem, seen: list[Observation]) -> dict[str, Score]:
         """Utility of every candidate, in the problem's order, with its 95 % interval given these neighbors.
@@ -280,6 +273,18 @@ class Utility:
         return Prompt(solver, (Message("user", text),), self.sampling)
 
 
+def observed(ask: Ask, result: Result) -> Observation:
+    """What one answer told: its verdict, and what of its text the counts need."""
+    return Observation(
+        cell=ask.cell,
+        rollout=ask.work.rollout,
+        verdict=result.verdict,
+        answer=result.answer,
+        truncated=result.completion is not None and result.completion.truncated,
+        text_key=result.text_key,
+    )
+
+
 def rounds(rollouts: int) -> list[tuple[int, int]]:
     """Rounds as (first, end) rollouts: 0-2, 2-4, 4-8, 8-16, ..., the last one cut at `rollouts`."""
     bounds = [0]
@@ -337,4 +342,4 @@ def _flags(row: Row, cells: dict[Key, Counts]) -> Iterator[str]:
         yield "always solved" if solved else "never solved"
 
 
-__all__ = ["STARVED", "Key", "Row", "Utility", "count", "identical_share", "rounds", "row_flags"]
+__all__ = ["STARVED", "Key", "Row", "Utility", "count", "identical_share", "observed", "rounds", "row_flags"]

@@ -15,7 +15,7 @@ from porism.errors import ConfigError
 from porism.methods.calls import own
 from porism.methods.controls import own_answer
 from porism.methods.prompt import SOLVE_FIELDS, check_template, load_template, render
-from porism.methods.utility import rounds
+from porism.methods.utility import observed, rounds
 from porism.types import (
     Ask,
     Candidate,
@@ -86,14 +86,7 @@ class Vote:
 
     def read(self, ask: Ask, result: Result) -> Observation:
         """`correct` where the two answers are the same."""
-        return Observation(
-            cell=ask.cell,
-            rollout=ask.work.rollout,
-            verdict=result.verdict,
-            answer=result.answer,
-            truncated=result.completion is not None and result.completion.truncated,
-            text_key=result.text_key,
-        )
+        return observed(ask, result)
 
     def score(self, problem: Problem, seen: list[Observation]) -> dict[str, Score]:
         """The share of votes for each candidate's answer; None for a candidate without one.

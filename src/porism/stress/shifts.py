@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import mean, stdev
+from statistics import mean
 from typing import NamedTuple
 
 from msgspec import Struct
 
+from porism.inference import t_interval
 from porism.types import Candidate, Problem
 
 Scores = Mapping[str, float | None]  # by candidate id
@@ -98,14 +99,7 @@ def _mean(found: Sequence[tuple[str, float]]) -> Mean:
     for group, value in found:
         groups[group].append(value)
     values = [mean(own) for own in groups.values()]
-    if not values:
-        return Mean(None, None, 0)
-    if len(values) < 2:
-        return Mean(values[0], None, len(found))
-    from scipy.stats import t
-
-    half = float(t.ppf(0.975, len(values) - 1)) * stdev(values) / len(values) ** 0.5
-    return Mean(mean(values), (mean(values) - half, mean(values) + half), len(found))
+    return Mean(mean(values) if values else None, t_interval(values), len(found))
 
 
 __all__ = ["Mean", "Scores", "Shift", "shifts"]
