@@ -14,13 +14,17 @@ import subprocess
 import sys
 import termios
 import time
+from statistics import median
 
 import pytest
+from rich.console import ConsoleDimensions
+from rich.live import Live
 
 from porism.display import choose
+from porism.live import RichWatch
 from porism.methods.ranking import rank
 from porism.methods.utility import Utility
-from porism.progress import PlainWatch, SilentWatch, duration, printable
+from porism.progress import Line, PlainWatch, SilentWatch, duration, printable
 from porism.types import Candidate, Cell, Neighbor, Observation, Problem, Sampling, Usage, Verdict
 
 RUN = """
@@ -36,7 +40,6 @@ watch.started(120 + calls, 120)
 name = "attempt {} \\x1b]0;owned\\x07 and on and on for ever"
 watch.lines = [Line(i + 1, name.format(i), 0.9 - 0.05 * i, 0.1, 1.0) for i in range(rows)]
 watch.problem = "necklaces"
-begun = time.process_time()
 for call in range(calls):
     time.sleep(pause)
     if call == 2:
@@ -44,11 +47,10 @@ for call in range(calls):
     if call == calls // 2:
         watch.waiting(None, None)
     watch.landed(1, Usage(prompt=300, completion=150, requests=1))
-cpu = time.process_time() - begun
 watch.note("a warning")
 watch.finished()
 watch.finished()
-print(json.dumps({"watch": type(watch).__name__, "cpu": cpu}), flush=True)
+print(json.dumps({"watch": type(watch).__name__}), flush=True)
 """
 
 
@@ -225,11 +227,31 @@ def test_a_terminal_that_stands_still_does_not_stop_the_run() -> None:
 
 @pytest.mark.slow
 @pytest.mark.ci
-def test_the_live_display_costs_at_most_one_percent_of_a_core() -> None:
-    _, said = on_terminal(80, 24, calls=150, pause=0.2, rows=10)
-    cpu = said["cpu"]
-    assert isinstance(cpu, float)
-    assert cpu / 30 <= 0.01
+def test_the_live_display_costs_at_most_one_percent_of_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four drawings a second of 2.5 ms. Drawn in one go: some kernels charge a thread that wakes a whole tick."""
+    begun = time.monotonic()
+    written, _ = on_terminal(80, 24, calls=400, pause=0.01, rows=10)
+    drawings = len(re.findall(rb"\d+/520 rollouts", written))
+    assert 4 <= drawings <= 4 * (time.monotonic() - begun) + 2
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm-256color")
+    watch = RichWatch(screen := Terminal())
+    watch._console.size = ConsoleDimensions(80, 24)
+    watch.lines = [Line(i + 1, f"attempt {i}", 0.9 - 0.05 * i, 0.1, 1.0) for i in range(10)]
+    blocks = []
+    with Live(console=watch._console, get_renderable=watch._picture, auto_refresh=False) as live:
+        for _ in range(7):
+            cpu = time.process_time()
+            for _ in range(100):
+                watch.landed(1, Usage(prompt=300, completion=150, requests=1))
+                live.refresh()
+            blocks.append((time.process_time() - cpu) / 100)
+    assert len(re.findall(r"\d+/\d+ rollouts", screen.getvalue())) >= 700
+    assert median(blocks) <= 0.0025
 
 
 def test_choose() -> None:
