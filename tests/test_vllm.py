@@ -189,7 +189,8 @@ def test_rank_runs_to_its_end_over_a_stop(url: str, tmp_path: Path) -> None:
     again = porism(*words, cwd=tmp_path)
     assert json.loads(again.stdout)["problems"] == document["problems"]
     assert asked(url) - before in (3, 4)  # the trial, and no rollout
-    rows = [json.loads(line) for path in tmp_path.glob("runs/*/index.jsonl") for line in path.open()]
+    (index,) = tmp_path.glob("runs/*/index.jsonl")
+    rows = [json.loads(line) for line in index.read_text().splitlines()]
     assert len(rows) == len({row["id"] for row in rows}) == 2 * 2 * 3  # with no example, too
     assert {row["finish"] for row in rows} <= {"stop", "length"}
 

@@ -1,7 +1,7 @@
 """A real vLLM on this machine's CPU, for the tests of what porism does with one (test_vllm.py).
 
     python tests/vllm_cpu.py          makes what is missing: an environment of its own and two models
-    python tests/vllm_cpu.py serve    serves that model until Ctrl-C
+    python tests/vllm_cpu.py serve    serves the first of them until Ctrl-C
     with serving() as url: ...        in a test; `missing()` says first what is not there
 
 Everything lies in the cache folder, under vllm-cpu/. Each step says what it does and is done once; one that broke off
