@@ -176,8 +176,8 @@ def test_ping_names_it_and_what_it_honors(url: str) -> None:
 
 def test_rank_runs_to_its_end_over_a_stop(url: str, tmp_path: Path) -> None:
     write_problems([problem(candidates=2)], tmp_path / "p.yaml")
-    words = ("rank", "p.yaml", "-m", f"vllm/{vllm_cpu.MODEL}", "--base-url", url, "-n", 2, "--max-tokens", 24)
-    words = (*words, "--target-samples", 0, "--json")
+    words = ["rank", "p.yaml", "-m", f"vllm/{vllm_cpu.MODEL}", "--base-url", url]
+    words += ["-n", "2", "--max-tokens", "24", "--target-samples", "0", "--json"]
     stopped = porism(*words, "--max-requests", 2, cwd=tmp_path)
     assert stopped.returncode == 3, stopped.stderr
     done = porism(*words, cwd=tmp_path)

@@ -11,6 +11,7 @@ is begun again. What a server says goes to a .log there. It ends with whoever st
 from __future__ import annotations
 
 import os
+import re
 import select
 import shutil
 import signal
@@ -116,17 +117,14 @@ def _make_environment(place: Path) -> None:
 
 
 def _pip(place: Path, *packages: str) -> None:
-    command = [place / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*command, *packages], check=True)
+    pip = (place / "bin" / "python", "-m", "pip", "--disable-pip-version-check")
+    subprocess.run([*pip, "install", "--quiet", *packages], check=True)
 
 
 def _needs(metadata: Path) -> list[str]:
     """The requirements of a package, without its extras and those left out."""
-    lines = [
-        line.partition(": ")[2] for line in metadata.read_text().splitlines() if "Requires-Dist: " in line
-    ]
-    plain = [line for line in lines if "extra ==" not in line]
-    return [line for line in plain if line.split(";")[0].split("=")[0].rstrip("><!~ ") not in LEFT_OUT]
+    found = re.findall(r"^Requires-Dist: (([\w.-]+).*)$", metadata.read_text(), re.M)
+    return [line for line, name in found if name not in LEFT_OUT and "extra ==" not in line]
 
 
 # The models
@@ -186,8 +184,8 @@ def serving(model: str = MODEL, *options: str) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     log = folder() / f"{model}.log"
-    command = [folder() / "venv" / "bin" / "vllm", "serve", _models() / model, f"--served-model-name={model}"]
-    command += ["--host=127.0.0.1", f"--port={port}", *OPTIONS, *options]
+    command = [str(folder() / "venv" / "bin" / "vllm"), "serve", str(_models() / model)]
+    command += [f"--served-model-name={model}", "--host=127.0.0.1", f"--port={port}", *OPTIONS, *options]
     with (
         log.open("wb") as out,
         subprocess.Popen(
