@@ -242,8 +242,8 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def main() -> None:
-    match sys.argv[1:]:
+def main(words: list[str]) -> None:
+    match words:
         case []:
             make()
         case ["serve", *options]:
@@ -261,4 +261,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main(sys.argv[1:])
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"This step failed, and the next call begins it again: {error}")
