@@ -70,6 +70,10 @@ ALLOWED = {
         "svg",
         "line",
         "circle",
+        "g",
+        "text",
+        "figure",
+        "figcaption",
         "rect",
         "path",
         "details",
@@ -502,12 +506,18 @@ def test_a_benchmark_shows_every_method(tmp_path: Path) -> None:
         "Comparisons",
         "Controls",
         "Utility lost",
-        "The published numbers",
+        "utility in the paper",
+        "All published numbers",
+        "Chance to score above the mean of the pool",
+        "Left out: candidates that one method likes",
         "Scores by method",
         "agrees with utility",
         "a against b",
     ):
         assert words in text, words
+    pictures = re.findall(r"<figure>.*?</figure>", html, re.DOTALL)
+    assert len(pictures) == 6
+    assert all(re.search(r"<svg [^>]*>\n<title>\w", each) for each in pictures)
     assert "utility" in asyncio.run(write(run, None, format="md"))
 
 

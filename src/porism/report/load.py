@@ -20,6 +20,7 @@ from porism.errors import ConfigError, StoreError
 from porism.methods.ranking import Ranking
 from porism.methods.ranking import rank as ranking_of
 from porism.methods.utility import Utility
+from porism.right import Right
 from porism.store import MISSING, Row, Store
 from porism.stored import stored_methods
 from porism.types import Completion, Method, Observation, Problem, Score
@@ -27,6 +28,7 @@ from porism.verify import VERSION
 from porism.verify.pool import Verifier
 
 if TYPE_CHECKING:
+    from porism.analyze import Analyses
     from porism.bench.run import Benchmark
 
 
@@ -64,7 +66,8 @@ class Folder:
     """The run folder, open for reading. An async context manager.
 
     notices: what is wrong with the folder itself, a sentence each. method: the utility that problems are ranked by,
-    None where there is none. Raises StoreError or ConfigError where there is no run at all.
+    None where there is none; right: the calibration it was made with, None without. Raises StoreError or ConfigError
+    where there is no run at all.
     """
 
     def __init__(self, path: Path) -> None:
@@ -83,6 +86,11 @@ class Folder:
             self.problems, self.methods = stored_methods(self.store)
         except (ConfigError, StoreError) as error:
             self.notices.append(f"Nothing can be ranked: {error}")
+        self.right: Right | None = None
+        try:
+            self.right = Right.stored(self.settings)
+        except ConfigError as error:
+            self.notices.append(f"There is no P(right): {error}")
         utilities = [m for m in self.methods if isinstance(m, Utility) and m.exemplar == "full"]
         self.method = utilities[0] if utilities else None
         if self.methods and self.method is None:
@@ -136,11 +144,14 @@ class Folder:
             id = ids.get((o.cell.candidate, o.cell.neighbor, o.cell.solver, o.rollout))
             if id is not None and (row := rows[id]) is not None:
                 found.setdefault(o.cell.candidate, []).append(Rollout(o, row))
+        ranking = ranking_of(problem, self.method, observations)
+        if self.right is not None:
+            ranking = self.right.give(ranking, problem, self.method, observations)
         stored = [row for row in rows.values() if row is not None]
         others = self.methods if len(self.methods) > 1 else []
         return Page(
             problem=problem,
-            ranking=ranking_of(problem, self.method, observations),
+            ranking=ranking,
             rollouts={row: tuple(got) for row, got in found.items()},
             planned=len(rows),
             answered=sum(row.finish != MISSING for row in stored),
@@ -169,6 +180,16 @@ class Folder:
             return await score(self.path)
         except (ConfigError, StoreError) as error:
             self.notices.append(f"The metrics cannot be computed: {error}")
+            return None
+
+    async def analyses(self) -> Analyses | None:
+        """The analyses of a benchmark; None where they cannot be made (which becomes a notice)."""
+        from porism.analyze import analyze
+
+        try:
+            return await analyze(self.path)
+        except (ConfigError, StoreError) as error:
+            self.notices.append(f"The analyses cannot be made: {error}")
             return None
 
     def completion(self, rollout: Rollout) -> Completion | str:
