@@ -135,7 +135,7 @@ async def run_problems(
         method = make_method(config, tuple(model.identity for model in models))
         warnings += method.warnings()
         right = Right.of(config, chosen, method)
-        _open_run(store, chosen, name, method, right, config, confirm)
+        _open_run(store, chosen, name, method, right, config, warnings, confirm)
         checker = await stack.enter_async_context(Verifier(allow_code=config.allow_code))
         engine = Engine(
             {model.identity: model for model in models},
@@ -216,6 +216,7 @@ def _open_run(
     method: Utility,
     right: Right | None,
     config: RankConfig,
+    warnings: Sequence[str],
     confirm: Callable[[Sequence[str]], bool] | None,
 ) -> None:
     """Write run.json and problems.jsonl.
@@ -249,9 +250,13 @@ def _open_run(
             "models": dict(zip(config.models, method.solvers, strict=True)),
             "method": msgspec.to_builtins(method),
             "right": msgspec.to_builtins(right),
+            "price": config.price,
             "sessions": [
                 *settings.get("sessions", []),
-                {"started": datetime.now(UTC).isoformat(timespec="seconds")},
+                {
+                    "started": datetime.now(UTC).isoformat(timespec="seconds"),
+                    "warnings": list(warnings),
+                },
             ],
         }
 

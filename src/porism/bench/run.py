@@ -140,7 +140,7 @@ async def arun(
         opened = await _open_models(stack, config, _longest(drafts, problems), watch, warnings)
         identities = {spec: model.identity for spec, model in opened.items()}
         methods = build(config, problems, lambda table: identities[table.model], file.parent)
-        _open_run(store, config, problems, methods, identities, confirm)
+        _open_run(store, config, problems, methods, identities, warnings, confirm)
         if (late := _late_primary(store, config)) is not None:
             warnings.append(late)
             watch.note(late)
@@ -267,6 +267,7 @@ def _open_run(
     problems: Sequence[Problem],
     methods: Sequence[Method],
     identities: dict[str, str],
+    warnings: Sequence[str],
     confirm: Callable[[Sequence[str]], bool] | None,
 ) -> None:
     found = store.read_json("run.json") or {}
@@ -304,7 +305,10 @@ def _open_run(
             "methods": entries,
             "sessions": [
                 *settings.get("sessions", []),
-                {"started": datetime.now(UTC).isoformat(timespec="seconds")},
+                {
+                    "started": datetime.now(UTC).isoformat(timespec="seconds"),
+                    "warnings": list(warnings),
+                },
             ],
         }
 

@@ -13,8 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
 from msgspec import Struct
 
+from porism.budget import dollars
 from porism.engine import replay
 from porism.errors import ConfigError, StoreError
 from porism.methods.ranking import Ranking
@@ -55,11 +57,15 @@ class Page(Struct, frozen=True, kw_only=True):
 
 
 class Session(Struct, frozen=True):
-    """One session of the run. seconds is None while it has not ended, or when it was killed."""
+    """One session of the run. seconds is None while it has not ended, or when it was killed.
+
+    warnings: what it told of data, models and settings before it asked anything.
+    """
 
     started: str
     seconds: float | None
     stopped: str | None
+    warnings: tuple[str, ...] = ()
 
 
 class Folder:
@@ -208,6 +214,16 @@ class Folder:
         return [_session(s) for s in listed if isinstance(s, dict)] if isinstance(listed, list) else []
 
     @property
+    def cost(self) -> float | None:
+        """Dollars for the tokens so far, at the price the run was last made with; None where it was told none."""
+        bench = self.settings.get("benchmark")
+        try:
+            settings = self.settings if bench is None else bench["budget"]
+            return dollars(self.store.usage, msgspec.convert(settings.get("price"), tuple[float, float]))
+        except (msgspec.ValidationError, AttributeError, KeyError, TypeError):
+            return None
+
+    @property
     def failures(self) -> list[tuple[str, int]]:
         """Kinds of failed attempts and their number, the most frequent first."""
         return Counter(failure.kind for failure in self.store.failed()).most_common()
@@ -224,7 +240,9 @@ def _session(found: dict[str, Any]) -> Session:
         seconds = (datetime.fromisoformat(str(ended)) - datetime.fromisoformat(started)).total_seconds()
     except (ValueError, TypeError):
         seconds = None
-    return Session(started, seconds, found.get("stopped"))
+    warnings = found.get("warnings")
+    told = tuple(map(str, warnings)) if isinstance(warnings, list) else ()
+    return Session(started, seconds, found.get("stopped"), told)
 
 
 __all__ = ["Folder", "Page", "Rollout", "Session"]
