@@ -116,6 +116,7 @@ def opening(file: Path) -> dict[str, float]:
         page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
         loaded = time.perf_counter() - begun
         cpu = process_time(session) - before
+        page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
         drawn = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1000
         count = page.locator("details.problem").count()
         begun = time.perf_counter()

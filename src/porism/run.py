@@ -275,6 +275,8 @@ def _close_run(store: Store, result: Ranked, watch: RankWatch) -> None:
 
     store.update_settings(change)
     store.write_json("ranking.json", result)
+    if result.problems:
+        watch.ranked(result.problems[-1].id, result.problems[-1])
     store.write("status.txt", watch.status().encode())
 
 
