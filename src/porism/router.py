@@ -19,8 +19,7 @@ from hashlib import blake2b
 
 from porism.errors import CircuitOpen, ModelError
 from porism.lane import Failed, Landed, Lane, Lost, Pending, RetryPolicy
-from porism.models.fleet import Fleet
-from porism.types import Call, Model
+from porism.types import Call, Model, Several
 
 AWAY_AFTER = 4  # failures in a row, where other servers can take over
 
@@ -46,7 +45,7 @@ class Router:
     ) -> None:
         self.model = model
         self._policy, self._stop, self._waiting, self._note = policy, stop, waiting, note
-        servers = model.servers if isinstance(model, Fleet) else {model.name: model}
+        servers = model.servers if isinstance(model, Several) else {model.name: model}
         several = len(servers) > 1
         self._lanes = {
             name: Lane(
@@ -192,7 +191,7 @@ class Router:
         name = self._names[lane]
         if lane not in self._away:
             self._away[lane] = 0
-            self._note(f"{name} is away, the other endpoints do its share: {error}")
+            self._note(f"{name} is away, the others do its share: {error}")
         if lane.pause <= 0:
             wait = min(self._policy.longest_wait, self._policy.first_wait * 2 ** self._away[lane])
             self._away[lane] += 1
@@ -225,7 +224,7 @@ class Router:
 
     def _stopped(self, reason: BaseException) -> None:
         if isinstance(reason, CircuitOpen) and self._held:
-            reason = CircuitOpen(f"no endpoint of {self.model.name} answers: {self._why()}")
+            reason = CircuitOpen(f"no server of {self.model.name} answers: {self._why()}")
         self._stop(reason)
 
 
