@@ -114,7 +114,7 @@ class Cluster:
         )
 
     async def ask(self, method: Any, *arguments: object, limit: float | None = None) -> Any:
-        """What the actor's method answers. Raises Gone, TimeoutError after `limit` seconds, ModelError for our faults."""
+        """What the actor's method answers. Raises Gone, TimeoutError after `limit` seconds, ModelError for faults."""
         ray = _ray()
         try:
             asked = method.remote(*arguments)

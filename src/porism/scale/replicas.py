@@ -283,7 +283,9 @@ def _model_error(error: PorismError) -> ModelError:
     """The error as one of a call: what the user has to mend stands in the way of every call."""
     if isinstance(error, ModelError):
         return error
-    return ModelError(str(error), fatal=True, kind="other_model" if isinstance(error, InputError) else "model")
+    return ModelError(
+        str(error), fatal=True, kind="other_model" if isinstance(error, InputError) else "model"
+    )
 
 
 __all__ = ["Replicas"]

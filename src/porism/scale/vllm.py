@@ -86,14 +86,13 @@ class VllmModel:
         self._client.context = value
 
     async def __aenter__(self) -> VllmModel:
-        beside = Path(sys.executable).with_name(self._command[0])
-        if shutil.which(self._command[0]) is None and not beside.exists():
+        path = os.pathsep.join(filter(None, (os.environ.get("PATH"), str(Path(sys.executable).parent))))
+        if shutil.which(self._command[0], path=path) is None:
             raise ModelError(
                 f"{self.name} needs vLLM on the machines that serve it: pip install vllm there, or give the address of "
                 "a server with --base-url",
                 fatal=True,
             )
-        path = os.pathsep.join(filter(None, (os.environ.get("PATH"), str(beside.parent))))
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "porism.scale.guard", *self._command),
             stdin=asyncio.subprocess.PIPE,
