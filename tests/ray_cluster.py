@@ -22,6 +22,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+TRIES = 8
+
 
 class Nodes:
     """The cluster, from outside."""
@@ -122,7 +124,16 @@ def main() -> None:
     living: list[Any] = []
 
     def add() -> None:
-        living.append(cluster.add_node(wait=False, num_cpus=asked.cpus, include_dashboard=False, **ports()))
+        """A node more. Its helpers have 15 s to come up, which on a busy machine takes a few tries."""
+        for attempt in range(TRIES):
+            try:
+                node = cluster.add_node(wait=False, num_cpus=asked.cpus, include_dashboard=False, **ports())
+            except Exception:  # what Ray raises
+                if cluster.head_node is None or attempt == TRIES - 1:
+                    raise
+            else:
+                living.append(node)
+                return
 
     def obey(order: str) -> str:
         match order:

@@ -33,7 +33,8 @@ ENVIRONMENT = {
     "RAY_AUTH_TOKEN": TOKEN,
     "RAY_USAGE_STATS_ENABLED": "0",
     # A machine may be busy.
-    "RAY_raylet_start_wait_time_s": "300",
+    "RAY_raylet_start_wait_time_s": "60",
+    "RAY_agent_register_timeout_ms": "300000",
     "RAY_worker_register_timeout_seconds": "600",
     "RAY_health_check_timeout_ms": "120000",
 }

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from porism.bench.config import read_config
 from porism.config import Placement, RankConfig
 from porism.data import write_problems
 from porism.errors import ConfigError, ModelError
@@ -208,6 +209,31 @@ def test_settings_of_ray_need_ray() -> None:
         RankConfig(executor="slurm")
     with pytest.raises(ConfigError, match="replicas is 0"):
         RankConfig(executor="ray", replicas=0)
+
+
+def test_a_benchmark_may_be_asked_by_replicas(tmp_path: Path) -> None:
+    write_problems([problem()], tmp_path / "p.jsonl")
+    file = tmp_path / "bench.toml"
+    file.write_text(
+        'data = "p.jsonl"\nexecutor = "ray"\ncluster = { replicas = 3 }\nmodels.small.model = "fake/default"\n'
+        'methods.utility.model = "small"\n'
+    )
+    assert read_config(file).placement == Placement(replicas=3)
+    assert read_config(file, ["cluster.replicas=4", 'executor="ray"']).placement == Placement(replicas=4)
+    with pytest.raises(ConfigError, match="replicas: only with Ray"):
+        _ = read_config(file, ["executor=local"]).placement
+    with pytest.raises(ConfigError, match=r"cluster\.replica: unknown key; did you mean 'replicas'"):
+        read_config(file, ["cluster.replica=4"])
+    ended = subprocess.run(
+        [
+            *(sys.executable, "-m", "porism", "run", str(file), "--dry-run"),
+            *("--replicas", "2", "--address", "10.0.0.1:6379", "-o", str(tmp_path / "run")),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ended.stdout.startswith("asked by 2 replicas with Ray on the cluster at 10.0.0.1:6379\n")
 
 
 def test_a_dry_run_says_who_asks(tmp_path: Path) -> None:

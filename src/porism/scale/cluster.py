@@ -147,9 +147,8 @@ class Cluster:
     @staticmethod
     def share(setup: Setup) -> str:
         """What a replica takes of the cluster, in words."""
-        return " and ".join(
-            _count(number, what) for number, what in ((setup.gpus, "GPU"), (setup.cpus, "CPU")) if number
-        )
+        parts = [_count(number, what) for number, what in ((setup.gpus, "GPU"), (setup.cpus, "CPU")) if number]
+        return " and ".join(parts) or "a process"
 
 
 def _words(arguments: str) -> tuple[str, ...]:

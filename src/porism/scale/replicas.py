@@ -165,11 +165,14 @@ class _Replica:
 
     async def end(self) -> None:
         """Give the actor up, its engine and processes with it."""
+        ran = self.runs
         if self._start is not None:
             self._start.cancel()
             await asyncio.gather(self._start, return_exceptions=True)
-        if self._actor is not None:
+        if self._actor is not None and ran:
             await self._fleet.cluster.dismiss(self._actor)
+        elif self._actor is not None:
+            self._fleet.cluster.kill(self._actor)
         self._start = self._actor = None
 
     async def generate(self, call: Call) -> Reply:
@@ -188,7 +191,7 @@ class _Replica:
                 losses += 1
                 self._lost(life, gone)
                 if losses > LOSSES or self._fleet.others_run(self):
-                    raise _transient(f"{self.label} was lost: {gone}") from None
+                    raise _transient(f"it was lost on {life.place.node}: {gone}") from None
 
     async def probe(self) -> list[str]:
         found = await self.try_out()
@@ -210,7 +213,7 @@ class _Replica:
         start = self._start or self.begin()
         if not start.done():
             if self._fleet.others_run(self):
-                raise _transient(f"{self.label} is starting")
+                raise _transient("it is starting")
             await asyncio.wait({start})
         if (fault := start.exception()) is not None:
             self._start = None  # the next call tries anew
