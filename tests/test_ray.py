@@ -27,8 +27,13 @@ pytest.importorskip("ray", reason="Ray is not installed: make test-ray installs 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(1200)]
 
 TOKEN = secrets.token_hex(32)
+# Bytecode is kept: Ray starts many processes, and each would compile all of Ray again.
 ENVIRONMENT = {
-    **{name: value for name, value in os.environ.items() if not name.startswith("RAY_")},
+    **{
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("RAY_") and name != "PYTHONDONTWRITEBYTECODE"
+    },
     "RAY_AUTH_MODE": "token",
     "RAY_AUTH_TOKEN": TOKEN,
     "RAY_USAGE_STATS_ENABLED": "0",

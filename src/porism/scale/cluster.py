@@ -54,8 +54,9 @@ class Cluster:
 
     @property
     def hosts(self) -> list[str]:
-        """Where text leaves to."""
-        return [] if self.placement.address == "local" else [f"the Ray cluster at {self.placement.address}"]
+        """Where text leaves to: nowhere where this machine is the whole cluster."""
+        machines = sorted({node["NodeManagerAddress"] for node in _ray().nodes() if node["Alive"]})
+        return [f"the Ray cluster of {', '.join(machines)}"] if len(machines) > 1 else []
 
     def model(
         self,
