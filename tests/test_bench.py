@@ -156,6 +156,7 @@ def test_score_gives_the_same_and_status_counts(file: Path, tmp_path: Path) -> N
     assert json.loads(again.stdout)["paired"] == first["paired"]
     status = run("status", first["run"], cwd=tmp_path)
     assert "0 of them still to be asked" in status.stdout
+    assert "rollouts" in (tmp_path / first["run"] / "status.txt").read_text(encoding="utf-8")
 
 
 def test_more_rollouts_extend_a_run_and_a_dry_run_knows_it(file: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -146,6 +147,34 @@ def test_a_ranking_shows_p_right_for_the_prior_and_else_a_range(folder: Path, tm
     assert all(re.search(r" 0\.\d\d-[01]\.\d\d +\d", line) for line in lines)
     plain = porism("rank", folder / "new.jsonl", *FLAGS, "-o", tmp_path / "r", "--json", cwd=tmp_path)
     assert all(p["p_right"] is None for p in json.loads(plain.stdout)["problems"][0]["ranking"])
+
+
+def test_score_and_report_know_what_the_run_was_made_with(folder: Path, tmp_path: Path) -> None:
+    run = tmp_path / "r"
+    flags = (folder / "new.jsonl", *FLAGS, "-o", run, "--calibration", folder / "cal.json", "--prior", "0.2")
+    places = json.loads(porism("rank", *flags, "--json", cwd=tmp_path).stdout)["problems"][0]["ranking"]
+    scored = porism("score", run, "--json", cwd=tmp_path)
+    assert json.loads(scored.stdout)["problems"][0]["ranking"] == places
+    rows = list(csv.DictReader(porism("report", run, "--format", "csv", cwd=tmp_path).stdout.splitlines()))
+    assert [float(row["p_right"]) for row in rows[:-1]] == [p["p_right"]["value"] for p in places]
+    assert rows[-1]["p_right"] == ""  # without an example
+    shown = f"{places[0]['p_right']['value']:.2f}"
+    text = porism("report", run, "--format", "md", cwd=tmp_path).stdout
+    assert "| P(highest) | P(right) |" in text
+    assert "20% of the candidates" in text
+    assert porism("report", run, cwd=tmp_path).returncode == 0
+    html = (run / "report.html").read_text(encoding="utf-8")
+    assert ">P(right)</th>" in html
+    assert "by the calibration, where 20% of the candidates" in html
+    assert f">{shown}</td>" in html
+    settings = json.loads((run / "run.json").read_text())
+    settings["right"]["calibration"]["features"] = 7
+    (run / "run.json").write_text(json.dumps(settings))
+    assert "is not whole" in porism("score", run, cwd=tmp_path).stderr
+    assert "There is no P(right)" in porism("report", run, "--format", "md", cwd=tmp_path).stdout
+    again = porism("rank", folder / "new.jsonl", *FLAGS, "-o", run, cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert "P(right)" not in porism("report", run, "--format", "md", cwd=tmp_path).stdout
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from porism.data import read_problems, write_problems
+from porism.neighbors.check import Rates, check, texts
 from porism.neighbors.discrimination import alike, intraclass
 from porism.neighbors.likeness import duplicates, leaks, meaning, near
 from porism.types import Candidate, Counts, Neighbor, Problem
@@ -139,6 +141,18 @@ def test_alike_needs_five_candidates_and_variation() -> None:
     assert alike({"a": flat, "b": flat}) == {"a": [], "b": []}
 
 
+def test_neighbors_that_agree_are_named_and_kept() -> None:
+    p = neighborhood(asked("How many?", id="a"), asked("How long?", id="b"))
+    plain = Rates(
+        no_example=0.2, no_example_ci95=(0.1, 0.4), decided=16, reference="x", shown=0.8, gap=None, gap_ci95=None,
+        discrimination=0.5, discrimination_ci95=(0.2, 0.8),
+    )  # fmt: skip
+    said = texts(p, {"a": None, "b": None})
+    found = check(p, said, {"a": plain, "b": msgspec.structs.replace(plain, alike=("a",))})
+    assert [n.advice for n in found.neighbors] == ["keep", "keep"]
+    assert found.neighbors[1].why == ("candidates do on it as on a",)
+
+
 # The command
 
 
@@ -252,6 +266,32 @@ def test_known_answers_that_cannot_be_checked_against(tmp_path: Path) -> None:
     assert by["fine"]["texts"].get("gold") is None
     assert by["braces"]["flags"] == ["gold not understood"]
     assert "13" in by["other"]["texts"]["gold"]
+
+
+def test_a_family_whose_rule_is_code_needs_consent(tmp_path: Path) -> None:
+    path = tmp_path / "code.yaml"
+    (tmp_path / "my_rules.py").write_text("def square(n):\n    return n * n\n", encoding="utf-8")
+    family = {
+        "name": "squares",
+        "question": "What is the square of $<n>$?",
+        "parameters": {"n": {"type": "integer", "range": [2, 40]}},
+        "answer": "python:my_rules:square",
+    }
+    path.write_text(
+        json.dumps({"schema": 1, "id": "squares", "question": "What is the square of 50?", "family": family}),
+        encoding="utf-8",
+    )
+    refused = run(path, "--texts-only", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "--allow-code" in refused.stderr
+    done = run(path, "-m", "fake/rate=0.5", "--allow-code", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    (found,) = document["problems"]
+    assert [n["id"] for n in found["neighbors"]] == [f"family-{i}" for i in range(1, 6)]
+    assert all(n["rates"]["decided"] == 8 for n in found["neighbors"])
+    again = run(path, "--run", document["run"], "--allow-code", "--json", cwd=tmp_path)
+    assert json.loads(again.stdout)["problems"] == document["problems"]
 
 
 def test_write_sets_flags_and_takes_old_ones_back(file: Path, tmp_path: Path) -> None:

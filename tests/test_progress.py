@@ -38,7 +38,8 @@ watch = choose()
 watch.note("before \\x1b[2Jthe start")
 watch.started(120 + calls, 120)
 name = "attempt {} \\x1b]0;owned\\x07 and on and on for ever"
-watch.lines = [Line(i + 1, name.format(i), 0.9 - 0.05 * i, 0.1, 1.0) for i in range(rows)]
+rates = (0.0, 0.5, 1.0, None, 0.25)
+watch.lines = [Line(i + 1, name.format(i), 0.9 - 0.05 * i, 0.1, 1.0, rates) for i in range(rows)]
 watch.problem = "necklaces"
 for call in range(calls):
     time.sleep(pause)
@@ -161,6 +162,7 @@ def test_live_display(columns: int, lines: int) -> None:
         assert "attempt 9" in biggest
         assert "and 2 more" in biggest
         assert "●" in biggest
+        assert " ▁▅█?▃ " in biggest
         assert "0.10 .. 1.00" in biggest
         assert any("tokens/s   elapsed 0:0" in picture and "left" in picture for picture in pictures)
 
@@ -292,11 +294,12 @@ def test_a_ranking_is_shown_with_its_no_example_line() -> None:
     watch = SilentWatch()
     watch.ranked("sum", rank(problem, method, seen))
     title, first, second, third, base = watch.status().splitlines()[2:]
-    assert title == "ranking of sum:"
-    assert first.startswith("  1 good 1.00 (0.")
-    assert second.startswith("  2 bad 0.25 (0.0")
-    assert third == "  - unseen ?"
-    assert base.startswith("  - (no example) 0.00 (0.00 .. ")
+    assert title == "ranking of sum, each with its solve rates by neighbor:"
+    assert first.startswith("  1 █ good 1.00 (0.")
+    assert second.startswith("  2 ▃ bad 0.25 (0.0")
+    assert third == "  - ? unseen ?"
+    assert base.startswith("  - ▁ (no example) 0.00 (0.00 .. ")
+    assert watch.lines[1].strip("0123456789") == "2"
 
 
 def test_rate_forgets_what_is_old() -> None:

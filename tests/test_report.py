@@ -8,6 +8,7 @@ import io
 import re
 import shutil
 from base64 import b64decode, b64encode
+from dataclasses import replace
 from gzip import decompress
 from hashlib import sha256
 from html.parser import HTMLParser
@@ -70,6 +71,10 @@ ALLOWED = {
         "svg",
         "line",
         "circle",
+        "g",
+        "text",
+        "figure",
+        "figcaption",
         "rect",
         "path",
         "details",
@@ -502,12 +507,18 @@ def test_a_benchmark_shows_every_method(tmp_path: Path) -> None:
         "Comparisons",
         "Controls",
         "Utility lost",
-        "The published numbers",
+        "utility in the paper",
+        "All published numbers",
+        "Chance to score above the mean of the pool",
+        "Left out: candidates that one method likes",
         "Scores by method",
         "agrees with utility",
         "a against b",
     ):
         assert words in text, words
+    pictures = re.findall(r"<figure>.*?</figure>", html, re.DOTALL)
+    assert len(pictures) == 6
+    assert all(re.search(r"<svg [^>]*>\n<title>\w", each) for each in pictures)
     assert "utility" in asyncio.run(write(run, None, format="md"))
 
 
@@ -554,3 +565,15 @@ def test_a_text_row_that_belongs_to_another_run_is_passed_over(run: Path, tmp_pa
             Row("other-0", Cell("other", None, None, "utility", "m", 0), "missing", rule="timeout: slow")
         )
     assert "timeout: slow" in text_of(copy)
+
+
+def test_what_a_run_warned_of_and_its_cost_are_told(tmp_path: Path) -> None:
+    twice = mathematical()
+    twice = replace(twice, candidates=(*twice.candidates, replace(twice.candidates[0], id="again")))
+    result = rank(
+        [twice], model="fake/default", output=tmp_path / "run", rollouts=2, price=(1_000_000.0, 0.0)
+    )
+    text = text_of(tmp_path / "run")
+    assert result.warnings
+    assert all(warning[1:60] in text for warning in result.warnings)
+    assert f" · ${result.usage.prompt:,}.00" in text

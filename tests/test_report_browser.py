@@ -51,14 +51,14 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of a run of 14 problems, most of them packed; in q3 no candidate helps."""
+    """The report of a run of 14 problems, most of them packed, in lists of 5; in q3 no candidate helps."""
     run = tmp_path_factory.mktemp("many") / "many"
     made(run, [problem(f"q{i}", helpful=0 if i == 3 else 1, candidates=2 + i % 3) for i in range(14)])
 
     async def write() -> Path:
         file = run.with_suffix(".html")
         async with Folder(run) as folder:
-            await write_html(folder, file, Layout(plain=30_000))
+            await write_html(folder, file, Layout(plain=30_000, rows=5))
         return file
 
     return apart(write())
@@ -137,7 +137,8 @@ def order(page: Page, table: str, column: int) -> list[str]:
 
 def test_tables_sort(browser: Browser, one: Path, many: Path) -> None:
     with opened(browser, many) as page:
-        head = page.locator("#all th", has_text="Utility")
+        assert page.locator("#all table").count() == 3
+        head = page.locator("#all th", has_text="Utility").first
         head.get_by_role("button").click()
         assert head.get_attribute("aria-sort") == "descending"
         down = [float(text) for text in order(page, "#all", 3)]
@@ -145,7 +146,7 @@ def test_tables_sort(browser: Browser, one: Path, many: Path) -> None:
         head.get_by_role("button").press("Enter")
         assert head.get_attribute("aria-sort") == "ascending"
         assert [float(text) for text in order(page, "#all", 3)] == sorted(down)
-        page.locator("#all th", has_text="Problem").get_by_role("button").click()
+        page.locator("#all th", has_text="Problem").last.get_by_role("button").click()
         assert order(page, "#all", 1) == [f"q{i}" for i in range(14)]
         assert head.get_attribute("aria-sort") is None
     with opened(browser, one) as page:
@@ -161,8 +162,11 @@ def test_problems_are_filtered(browser: Browser, many: Path) -> None:
         page.get_by_label("Filter").fill("q12")
         assert page.locator("#all tbody tr:visible").count() == 1
         assert page.locator("details.problem:visible").count() == 1
+        assert page.locator("#all thead:visible").count() == 1
         assert page.locator("#count").inner_text() == "1 of 14"
         page.get_by_label("Filter").fill("")
+        assert page.locator("#all thead:visible").count() == 3
+        assert page.locator("#count").inner_text() == "14 of 14"
         page.get_by_label("Show").select_option("ahead")
         ahead = page.locator("#all tbody tr:visible").count()
         page.get_by_label("Show").select_option("tied")

@@ -46,6 +46,20 @@ ROWS = [
 ]
 
 
+def test_misspelt_keys_and_unknown_types_are_told(tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "gold": "5", "answer": "5", "anwser_type": "integer", "source": "a column of the user's"},
+        {"id": "b", "gold": "5", "answer": "5", "answer_type": "intger"},
+        {"id": "c", "gold": "5", "answer": "5", "answer_type": "intger"},
+    ]
+    code, _, err = run(write(tmp_path / "cases.jsonl", rows))
+    assert code == 0
+    assert [line.partition("cases.jsonl: ")[2] for line in err.splitlines() if "cases.jsonl" in line] == [
+        "'anwser_type' is no key of a case and is ignored; did you mean 'answer_type'?",
+        "b: answer_type: 'intger' is not known, and auto is used; did you mean 'integer'?",
+    ]
+
+
 def test_json(tmp_path: Path) -> None:
     code, out, _ = run(write(tmp_path / "cases.jsonl", ROWS), "--json")
     document = json.loads(out)

@@ -11,6 +11,11 @@ from msgspec import Struct
 from porism.types import Usage
 
 
+def dollars(spent: Usage, price: tuple[float, float]) -> float:
+    """What so many tokens cost. price: dollars per million tokens in, out."""
+    return (spent.prompt * price[0] + spent.completion * price[1]) / 1e6
+
+
 class Budget(Struct, frozen=True, kw_only=True):
     """Limits of a run, earlier sessions counted; None is no limit. price: dollars per million tokens in, out."""
 
@@ -29,7 +34,7 @@ class Budget(Struct, frozen=True, kw_only=True):
         if self.tokens is not None and (spent.prompt + spent.completion) * (1 + in_flight) >= self.tokens:
             return f"--max-tokens-total {self.tokens}"
         if self.cost is not None and self.price is not None:
-            dollars = (spent.prompt * self.price[0] + spent.completion * self.price[1]) / 1e6
-            if dollars * (1 + in_flight) >= self.cost:
+            spent_now = dollars(spent, self.price) * (1 + in_flight)
+            if spent_now >= self.cost:
                 return f"--max-cost {self.cost}"
         return None

@@ -6,16 +6,19 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from porism.audit import Checked, with_doubt
+from porism.data.meaning import answer_type_doubts
 from porism.errors import DataError, InputError
 from porism.types import Gold, Verdict
 from porism.verify.extract import extract
 from porism.verify.pool import Verifier
 
 Case: TypeAlias = Mapping[str, Any]
+KEYS = ("id", "gold", "response", "answer", "answer_type", "question", "expected", "kind", "truncated")
 
 
 def read_cases(path: Path) -> list[Case]:
@@ -57,6 +60,22 @@ def _fault(row: object) -> str | None:
         if not isinstance(row.get(key, ""), str | None):
             return f"{key}: a string is needed"
     return None
+
+
+def doubts(path: Path, rows: Sequence[Case]) -> list[str]:
+    """What rows may not mean as it stands: keys that look misspelt and types that are not known, each told once."""
+    found: dict[str, str] = {}
+    for row in rows:
+        for key in row:
+            near = [] if key in KEYS else get_close_matches(key, KEYS, n=1, cutoff=0.8)
+            if near:
+                found.setdefault(
+                    key, f"{path}: {key!r} is no key of a case and is ignored; did you mean {near[0]!r}?"
+                )
+        name = row.get("answer_type") or ""
+        for _, _, doubt in answer_type_doubts(name, ()):
+            found.setdefault(f"answer_type {name}", f"{path}: {row['id']}: answer_type: {doubt}")
+    return list(found.values())
 
 
 async def check_cases(rows: Sequence[Case], verifier: Verifier) -> list[Checked]:
@@ -107,4 +126,4 @@ def confusion(rows: Sequence[Case], checked: Sequence[Checked]) -> dict[str, Cou
     return table
 
 
-__all__ = ["Case", "check_cases", "confusion", "read_cases"]
+__all__ = ["Case", "check_cases", "confusion", "doubts", "read_cases"]

@@ -17,7 +17,7 @@ from rich.segment import Segments
 from rich.table import Table
 from rich.text import Text
 
-from porism.progress import SHOWN, Line, Tally, duration, printable, rate_text
+from porism.progress import BARS, SHOWN, Line, Tally, duration, printable, rate_text
 from porism.types import Usage
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 PAUSE = 0.25  # seconds between two drawings, at least
 CLOCK = 1.0  # and at most
+DIGITS = "0123456789"  # in place of bars, where a terminal knows ASCII alone
 
 
 class RichWatch(Tally):
@@ -139,16 +140,23 @@ class RichWatch(Tally):
             padding=(0, 1),
         )
         table.add_column("#", justify="right")
-        table.add_column("candidate", overflow="ellipsis", no_wrap=True, max_width=max(12, width - 58))
+        strips = [line.strip(DIGITS if self._ascii else BARS) for line in self.lines[:rows]]
+        taken = max(max(map(len, strips), default=0), len("rates")) + 2 if any(strips) else 0
+        room = width - max(0, taken - 8)
+        table.add_column("candidate", overflow="ellipsis", no_wrap=True, max_width=max(12, room - 58))
+        if taken:
+            table.add_column("rates", no_wrap=True)
         table.add_column("utility", justify="right")
         table.add_column("95 %", no_wrap=True)
-        scale = min(40, max(16, width - 56))
+        scale = min(40, max(16, width - 56 - taken))
         table.add_column(f"0{'1':>{scale - 1}}", no_wrap=True, width=scale)
-        for line in self.lines[:rows]:
+        for line, strip in zip(self.lines, strips, strict=False):
             value = "?" if line.value is None else f"{line.value:.2f}"
             rank = "" if line.rank is None else str(line.rank)
             interval = f"{line.low:.2f} .. {line.high:.2f}"
-            table.add_row(rank, Text(printable(line.name)), value, interval, self._interval(line, scale))
+            cells = [Text(strip, style="cyan")] if taken else []
+            drawn = self._interval(line, scale)
+            table.add_row(rank, Text(printable(line.name)), *cells, value, interval, drawn)
         hidden = len(self.lines) - rows
         return Group(table, Text(f"   and {hidden} more")) if hidden > 0 else table
 

@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, TextIO
 from porism.types import Usage
 
 if TYPE_CHECKING:
-    from porism.methods.ranking import Ranking
+    from porism.methods.ranking import NoExample, Place, Ranking
 
 WINDOW = 30.0  # seconds that the token rate looks back
 PLAIN_EVERY = 5.0  # seconds between plain lines, at least
 SHOWN = 10  # candidates of a ranking on display
+STRIP = 12  # neighbors in a strip of solve rates, at most
+BARS = "▁▂▃▄▅▆▇█"
 
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -~])|\x9b[0-?]*[ -/]*[@-~]"
@@ -63,13 +65,20 @@ def rate_text(value: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a ranking on display. A value of None: nothing decided yet."""
+    """One line of a ranking on display. A value of None: nothing decided yet. rates: solve rates by neighbor."""
 
     rank: int | None
     name: str
     value: float | None
     low: float
     high: float
+    rates: tuple[float | None, ...] = ()
+
+    def strip(self, shades: str = BARS) -> str:
+        """A character a neighbor, of `shades` from none solved to all; "?" where nothing is decided."""
+        top = len(shades) - 1
+        signs = ["?" if rate is None else shades[round(rate * top)] for rate in self.rates[:STRIP]]
+        return "".join(signs)
 
     def text(self) -> str:
         name = printable(self.name, 40)
@@ -82,9 +91,14 @@ class Line:
 
 def lines_of(ranking: Ranking) -> list[Line]:
     """The lines of a ranking, best first, the no-example row last."""
-    lines = [Line(place.rank, place.candidate, place.utility, *place.ci95) for place in ranking.ranking]
+
+    def line(rank: int | None, name: str, row: Place | NoExample) -> Line:
+        rates = tuple(row.by_neighbor[n.id].rate for n in ranking.neighbors)
+        return Line(rank, name, row.utility, *row.ci95, rates)
+
+    lines = [line(place.rank, place.candidate, place) for place in ranking.ranking]
     if (base := ranking.no_example) is not None:
-        lines.append(Line(None, "(no example)", base.utility, *base.ci95))
+        lines.append(line(None, "(no example)", base))
     return lines
 
 
@@ -194,8 +208,8 @@ class Tally:
         if self.reason is not None:
             lines.append(self.wait_text())
         if self.lines:
-            lines += [f"ranking of {self.problem}:"]
-            lines += [f"  {line.rank or '-'} {line.text()}" for line in self.lines]
+            lines += [f"ranking of {self.problem}, each with its solve rates by neighbor:"]
+            lines += [f"  {line.rank or '-'} {line.strip()} {line.text()}" for line in self.lines]
         return "\n".join(lines) + "\n"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -134,6 +135,16 @@ class Right(Struct, frozen=True):
                 f"{config.calibration}: made for other scores than this run gives: {'; '.join(found)}"
             )
         return cls(calibration, config.prior)
+
+    @classmethod
+    def stored(cls, settings: Mapping[str, Any]) -> Right | None:
+        """What a run was last made with, from its run.json; None for no P(right). ConfigError where it is not whole."""
+        if (found := settings.get("right")) is None:
+            return None
+        try:
+            return msgspec.convert(found, type=cls)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"the calibration in run.json is not whole: {error}") from error
 
     def give(self, ranking: Ranking, problem: Problem, method: Utility, seen: list[Observation]) -> Ranking:
         """The ranking with P(right) of every candidate; with a warning in its place where the run stopped too early."""

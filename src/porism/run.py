@@ -135,7 +135,7 @@ async def run_problems(
         method = make_method(config, tuple(model.identity for model in models))
         warnings += method.warnings()
         right = Right.of(config, chosen, method)
-        _open_run(store, chosen, name, method, config, confirm)
+        _open_run(store, chosen, name, method, right, config, warnings, confirm)
         checker = await stack.enter_async_context(Verifier(allow_code=config.allow_code))
         engine = Engine(
             {model.identity: model for model in models},
@@ -193,10 +193,11 @@ async def score(path: Path, *, allow_code: bool = False) -> Ranked:
     with Store(path, write=False) as store:
         chosen, method = stored_plan(store)
         refuse_code(chosen, allow_code=allow_code)
+        right = Right.stored(store.read_json("run.json"))
         store.check_version(VERSION)
         async with Verifier(allow_code=allow_code) as checker:
             seen = await replay(store, checker, chosen, [method])
-        return Ranked(run=str(path), problems=_rankings(chosen, method, seen), usage=store.usage)
+        return Ranked(run=str(path), problems=_rankings(chosen, method, seen, right), usage=store.usage)
 
 
 def _answers_depend_on(method: Utility) -> dict[str, Any]:
@@ -213,7 +214,9 @@ def _open_run(
     problems: Sequence[Problem],
     name: str,
     method: Utility,
+    right: Right | None,
     config: RankConfig,
+    warnings: Sequence[str],
     confirm: Callable[[Sequence[str]], bool] | None,
 ) -> None:
     """Write run.json and problems.jsonl.
@@ -246,9 +249,14 @@ def _open_run(
             "data_hash": data_hash(problems),
             "models": dict(zip(config.models, method.solvers, strict=True)),
             "method": msgspec.to_builtins(method),
+            "right": msgspec.to_builtins(right),
+            "price": config.price,
             "sessions": [
                 *settings.get("sessions", []),
-                {"started": datetime.now(UTC).isoformat(timespec="seconds")},
+                {
+                    "started": datetime.now(UTC).isoformat(timespec="seconds"),
+                    "warnings": list(warnings),
+                },
             ],
         }
 
@@ -267,11 +275,13 @@ def _close_run(store: Store, result: Ranked, watch: RankWatch) -> None:
 
     store.update_settings(change)
     store.write_json("ranking.json", result)
+    if result.problems:
+        watch.ranked(result.problems[-1].id, result.problems[-1])
     store.write("status.txt", watch.status().encode())
 
 
 def _rankings(
-    problems: Sequence[Problem], method: Utility, seen: Seen, right: Right | None = None
+    problems: Sequence[Problem], method: Utility, seen: Seen, right: Right | None
 ) -> tuple[Ranking, ...]:
     found = []
     for p in problems:

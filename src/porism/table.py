@@ -174,7 +174,7 @@ def _place(place: Place, neighbors: list[str], right: bool) -> list[str]:
         f"{_share(place.ci95[0])}-{_share(place.ci95[1])}",
         "" if place.lift is None else f"{place.lift:+.2f}",
         f"{place.p_highest:.2f}",
-        *([_right(place)] if right else []),
+        *([str(place.p_right or "")] if right else []),
         *(_solved(place, neighbor) for neighbor in neighbors),
     ]
 
@@ -185,23 +185,10 @@ def _no_example(row: NoExample, neighbors: list[str], right: bool) -> list[str]:
     return ["", "(no example)", _share(row.utility), interval, "", "", *([""] if right else []), *counts]
 
 
-def _right(place: Place) -> str:
-    p = place.p_right
-    if p is None:
-        return ""
-    return f"{p.low:.2f}-{p.high:.2f}" if p.value is None else f"{p.value:.2f}"
-
-
 def _prior(result: Ranked) -> str | None:
     """What P(right) takes for the share of right candidates; None where there is none."""
     given = (place.p_right for ranking in result.problems for place in ranking.ranking)
-    p = next((p for p in given if p is not None), None)
-    if p is None:
-        return None
-    low, high = p.priors
-    if p.value is not None:
-        return f"where {low:.0%} of the candidates of such a pool are right"
-    return f"where {low:.0%} to {high:.0%} of the candidates of such a pool are right (say how many: --prior)"
+    return next((p.supposed for p in given if p is not None), None)
 
 
 def _solved(row: Place | NoExample, neighbor: str) -> str:

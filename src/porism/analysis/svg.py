@@ -1,8 +1,8 @@
 """Pictures as SVG text: panels with axes, points, lines, bars and intervals. Small, and without a library.
 
-Inline-safe: no script, no style sheet, no outside reference; text and axes take the page's own color (currentColor)
-and the background is left alone, so that a picture is at home on light and dark pages. Series differ in color, shape
-and dash, and the colors have a contrast of at least 3 to 1 with white and with near-black.
+Inline-safe: no script, no style sheet or attribute, no outside reference; text and axes take the page's own color
+(currentColor) and the background is left alone, so that a picture is at home on light and dark pages. Series differ
+in color, shape and dash, and the colors have a contrast of at least 3 to 1 with white and with near-black.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def picture(title: str, panels: Sequence[Panel], *, columns: int = 3, width: int
     top = LEGEND * (1 + max((line for line, *_ in lines), default=0)) + 8
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across * wide} {top + rows * high}" role="img" '
-        f'width="{across * wide}" height="{top + rows * high}" style="max-width: 100%; height: auto" {FONT}>',
+        f'width="{across * wide}" height="{top + rows * high}" {FONT}>',
         f"<title>{escape(title)}</title>",
     ]
     for line, x, name in lines:

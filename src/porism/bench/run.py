@@ -7,6 +7,7 @@ the methods with every setting resolved, so `porism score` needs neither the con
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from porism.frames import What
+    from porism.run import RankWatch
 
+STATUS_EVERY = 1.0  # seconds between two writings of status.txt, at least
 _MAY_GROW = {
     *COUNTS,
     "target_samples",
@@ -112,7 +115,7 @@ async def arun(
     config: BenchConfig,
     file: Path,
     *,
-    watch: Watch,
+    watch: RankWatch,
     confirm: Callable[[Sequence[str]], bool] | None = None,
     allow_code: bool = False,
 ) -> Benchmark:
@@ -137,7 +140,7 @@ async def arun(
         opened = await _open_models(stack, config, _longest(drafts, problems), watch, warnings)
         identities = {spec: model.identity for spec, model in opened.items()}
         methods = build(config, problems, lambda table: identities[table.model], file.parent)
-        _open_run(store, config, problems, methods, identities, confirm)
+        _open_run(store, config, problems, methods, identities, warnings, confirm)
         if (late := _late_primary(store, config)) is not None:
             warnings.append(late)
             watch.note(late)
@@ -148,6 +151,7 @@ async def arun(
             checker,
             watch,
             budget=Budget(**config.budget.model_dump()),
+            on_round=_Status(store, watch),
         )
         with interruptible(engine):
             outcome = await engine.run(problems, methods)
@@ -164,8 +168,21 @@ async def arun(
             exit_code=outcome.stopped.exit_code if outcome.stopped is not None else int(bool(missing)),
         )
         store.write_json("metrics.json", result)
+        store.write("status.txt", watch.status().encode())
         store.update_settings(lambda settings: _ended(settings, result))
     return result
+
+
+class _Status:
+    """Writes status.txt after a round, once a second at most."""
+
+    def __init__(self, store: Store, watch: RankWatch) -> None:
+        self._store, self._watch, self._next = store, watch, 0.0
+
+    def __call__(self, *_: object) -> None:
+        if (now := time.monotonic()) >= self._next:
+            self._store.write("status.txt", self._watch.status().encode())
+            self._next = now + STATUS_EVERY
 
 
 async def score(path: Path, *, allow_code: bool = False) -> Benchmark:
@@ -252,6 +269,7 @@ def _open_run(
     problems: Sequence[Problem],
     methods: Sequence[Method],
     identities: dict[str, str],
+    warnings: Sequence[str],
     confirm: Callable[[Sequence[str]], bool] | None,
 ) -> None:
     found = store.read_json("run.json") or {}
@@ -289,7 +307,10 @@ def _open_run(
             "methods": entries,
             "sessions": [
                 *settings.get("sessions", []),
-                {"started": datetime.now(UTC).isoformat(timespec="seconds")},
+                {
+                    "started": datetime.now(UTC).isoformat(timespec="seconds"),
+                    "warnings": list(warnings),
+                },
             ],
         }
 

@@ -121,6 +121,17 @@ class Probability(Struct, frozen=True, kw_only=True):
     priors: Span
     outside: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return f"{self.low:.2f}-{self.high:.2f}" if self.value is None else f"{self.value:.2f}"
+
+    @property
+    def supposed(self) -> str:
+        """What it takes for the share of right candidates, in words."""
+        low, high = self.priors
+        if self.value is not None:
+            return f"where {low:.0%} of the candidates of such a pool are right"
+        return f"where {low:.0%} to {high:.0%} of the candidates of such a pool are right (say how many: --prior)"
+
 
 def apply(
     calibration: Calibration,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from porism.cli.options import BaseUrl, DryRun, Json, MaxRequests, MaxTokensTotal
+from porism.cli.options import AllowCode, BaseUrl, DryRun, Json, MaxRequests, MaxTokensTotal
 from porism.config import DEFAULT_MODEL, ROLLOUTS
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def check(
     base_url: BaseUrl = None,
     max_requests: MaxRequests = None,
     max_tokens_total: MaxTokensTotal = None,
+    allow_code: AllowCode = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -65,7 +66,7 @@ def check(
     span = _span(sweet_spot)
     if write:
         may_rewrite(file)
-    chosen, _, warnings = prepare.read(file, None, candidates=False)
+    chosen, _, warnings = prepare.read(file, None, candidates=False, allow_code=allow_code)
     settings: dict[str, Any] = {
         "models": tuple(model or [DEFAULT_MODEL]),
         "rollouts": rollouts,
@@ -73,6 +74,7 @@ def check(
         "base_url": base_url,
         "max_requests": max_requests,
         "max_tokens_total": max_tokens_total,
+        "allow_code": allow_code,
     }
     if dry_run:
         table.show_plan(prepare.plan(file, candidates=False, **settings), as_json=as_json)
@@ -82,7 +84,7 @@ def check(
             typer.echo(f"porism: {warning}", err=True)
         found = asyncio.run(check_texts(chosen))
     elif run is not None:
-        found = asyncio.run(check_run(run, sweet_spot=span))
+        found = asyncio.run(check_run(run, sweet_spot=span, allow_code=allow_code))
     else:
         found = asyncio.run(check_problems(file, sweet_spot=span, watch=choose(), **settings))
     _show(found, as_json=as_json)

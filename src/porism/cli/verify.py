@@ -91,9 +91,11 @@ def verify(
 
 
 async def _cases(path: Path, verifier: Verifier) -> tuple[list[Case], list[Checked]]:
-    from porism.cases import check_cases, read_cases
+    from porism.cases import check_cases, doubts, read_cases
 
     rows = read_cases(path)
+    for doubt in doubts(path, rows):
+        typer.echo(f"porism: {doubt}", err=True)
     async with verifier:
         return rows, await check_cases(rows, verifier)
 

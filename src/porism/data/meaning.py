@@ -86,7 +86,7 @@ def _neighbors(question: str, neighbors: Items) -> Iterator[Doubt]:
         yield from _empty(item, path, ("id", "question"))
         if isinstance(item.get("answer"), str) and not item["answer"].strip():
             yield "error", (*path, "answer"), "is empty: a neighbor is a question with a known answer"
-        yield from _answer_type(_text(item, "answer_type"), path)
+        yield from answer_type_doubts(_text(item, "answer_type"), path)
         asked = _fold(_text(item, "question"))
         if asked and asked == target:
             yield "error", (*path, "question"), "repeats the problem's own question"
@@ -96,7 +96,7 @@ def _neighbors(question: str, neighbors: Items) -> Iterator[Doubt]:
             first.setdefault(asked, _text(item, "id"))
 
 
-def _answer_type(name: str, path: KeyPath) -> Iterator[Doubt]:
+def answer_type_doubts(name: str, path: KeyPath) -> Iterator[Doubt]:
     """Warns of a type that the verifier does not know, and so decides by the look of the answer."""
     name = name if is_custom(name) else name.partition(":")[0]
     if not name or name in TYPES or is_custom(name):

@@ -225,7 +225,7 @@ def _measured(seen: Rates, sweet_spot: Span) -> Iterator[Fault]:
     if seen.agreed_answer is not None:
         yield "check", "suspect gold", f"most rollouts agree on {seen.agreed_answer}"
     if seen.alike:
-        yield "check", "", f"candidates do on it as on {', '.join(seen.alike)}"
+        yield "keep", "", f"candidates do on it as on {', '.join(seen.alike)}"  # so do good neighbors
     if seen.gap_ci95 is not None and seen.gap_ci95[1] < 0:
         yield "check", "", "wrong candidates do better on it than right ones"
 

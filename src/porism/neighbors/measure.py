@@ -36,11 +36,13 @@ async def check_texts(problems: Sequence[Problem]) -> CheckedNeighborhoods:
     return CheckedNeighborhoods(problems=tuple(check(p, texts(p, golds[p.id])) for p in problems))
 
 
-async def check_run(path: Path, *, sweet_spot: Span = SWEET_SPOT) -> CheckedNeighborhoods:
-    """The neighborhoods of a run, by what its folder holds. Costs no token."""
+async def check_run(
+    path: Path, *, sweet_spot: Span = SWEET_SPOT, allow_code: bool = False
+) -> CheckedNeighborhoods:
+    """The neighborhoods of a run, by what its folder holds. Costs no token. allow_code: as for `porism.score`."""
     with Store(path, write=False) as store:
         problems, _ = stored_plan(store)
-    return await _judge(problems, await score(path), sweet_spot)
+    return await _judge(problems, await score(path, allow_code=allow_code), sweet_spot, allow_code)
 
 
 async def check_problems(
@@ -53,18 +55,20 @@ async def check_problems(
 ) -> CheckedNeighborhoods:
     """Asks what `rank` with the same settings would ask, in the same run folder. Candidates are not needed."""
     config = resolve(settings)
-    chosen, name, warnings = read(problems, config.limit, candidates=False)
+    chosen, name, warnings = read(problems, config.limit, candidates=False, allow_code=config.allow_code)
     ranked = await run_problems(chosen, name, config, warnings=warnings, watch=watch, confirm=confirm)
-    return await _judge(chosen, ranked, sweet_spot)
+    return await _judge(chosen, ranked, sweet_spot, config.allow_code)
 
 
-async def _judge(problems: Sequence[Problem], ranked: Ranked, sweet_spot: Span) -> CheckedNeighborhoods:
+async def _judge(
+    problems: Sequence[Problem], ranked: Ranked, sweet_spot: Span, allow_code: bool
+) -> CheckedNeighborhoods:
     from porism.engine import replay
 
     golds = await _golds(problems)
     with Store(Path(ranked.run), write=False) as store:
         _, method = stored_plan(store)
-        async with Verifier() as verifier:
+        async with Verifier(allow_code=allow_code) as verifier:
             seen = await replay(store, verifier, problems, [method])
         tokens, rollouts = Counter[tuple[str, str | None]](), Counter[tuple[str, str | None]]()
         for row in store.rows.values():

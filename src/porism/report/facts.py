@@ -9,6 +9,8 @@ import msgspec
 
 from porism.report.load import Folder, Page
 
+TOLD = 10  # warnings of a session that are shown
+
 
 def facts(folder: Folder, pages: Sequence[Page]) -> dict[str, Any]:
     """The values of the page's frame, by the names its template uses."""
@@ -24,12 +26,17 @@ def facts(folder: Folder, pages: Sequence[Page]) -> dict[str, Any]:
         notices.append(f"The last session stopped before its plan was done: {sessions[-1].stopped}")
     elif sessions and sessions[-1].seconds is None:
         notices.append("The last session has not ended: it still runs, or it was killed.")
+    told = list(dict.fromkeys(sessions[-1].warnings)) if sessions else []
+    notices += told[:TOLD]
+    if len(told) > TOLD:
+        notices.append(f"{len(told) - TOLD} more warnings of the last session are in run.json.")
     return {
         "name": folder.name,
         "path": str(folder.path),
         "models": list(models) if isinstance(models, dict) and models else ["model unknown"],
         "rollouts": len(folder.store.rows),
         "usage": usage,
+        "cost": folder.cost,
         "started": sessions[-1].started[:10] if sessions else "",
         "notices": notices,
         "summary": summary(pages),
@@ -90,7 +97,8 @@ def _settings(folder: Folder, pages: Sequence[Page]) -> list[tuple[str, str]]:
         ("Completion tokens", f"{usage.completion:,}{'' if usage.counted else ' (estimated in part)'}"),
         ("Failed attempts", f"{folder.store.failures:,}"),
     ]
-    for key, label in (("porism", "porism"), ("python", "Python"), ("data_hash", "Data hash")):
+    labels = {"porism": "porism", "python": "Python", "verifier": "Verifier", "data_hash": "Data hash"}
+    for key, label in labels.items():
         if key in settings:
             found.append((label, str(settings[key])))
     return [*found, ("Folder", str(folder.path))]

@@ -13,13 +13,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
 from msgspec import Struct
 
+from porism.budget import dollars
 from porism.engine import replay
 from porism.errors import ConfigError, StoreError
 from porism.methods.ranking import Ranking
 from porism.methods.ranking import rank as ranking_of
 from porism.methods.utility import Utility
+from porism.right import Right
 from porism.store import MISSING, Row, Store
 from porism.stored import stored_methods
 from porism.types import Completion, Method, Observation, Problem, Score
@@ -27,6 +30,7 @@ from porism.verify import VERSION
 from porism.verify.pool import Verifier
 
 if TYPE_CHECKING:
+    from porism.analyze import Analyses
     from porism.bench.run import Benchmark
 
 
@@ -53,18 +57,23 @@ class Page(Struct, frozen=True, kw_only=True):
 
 
 class Session(Struct, frozen=True):
-    """One session of the run. seconds is None while it has not ended, or when it was killed."""
+    """One session of the run. seconds is None while it has not ended, or when it was killed.
+
+    warnings: what it told of data, models and settings before it asked anything.
+    """
 
     started: str
     seconds: float | None
     stopped: str | None
+    warnings: tuple[str, ...] = ()
 
 
 class Folder:
     """The run folder, open for reading. An async context manager.
 
     notices: what is wrong with the folder itself, a sentence each. method: the utility that problems are ranked by,
-    None where there is none. Raises StoreError or ConfigError where there is no run at all.
+    None where there is none; right: the calibration it was made with, None without. Raises StoreError or ConfigError
+    where there is no run at all.
     """
 
     def __init__(self, path: Path) -> None:
@@ -83,6 +92,11 @@ class Folder:
             self.problems, self.methods = stored_methods(self.store)
         except (ConfigError, StoreError) as error:
             self.notices.append(f"Nothing can be ranked: {error}")
+        self.right: Right | None = None
+        try:
+            self.right = Right.stored(self.settings)
+        except ConfigError as error:
+            self.notices.append(f"There is no P(right): {error}")
         utilities = [m for m in self.methods if isinstance(m, Utility) and m.exemplar == "full"]
         self.method = utilities[0] if utilities else None
         if self.methods and self.method is None:
@@ -136,11 +150,14 @@ class Folder:
             id = ids.get((o.cell.candidate, o.cell.neighbor, o.cell.solver, o.rollout))
             if id is not None and (row := rows[id]) is not None:
                 found.setdefault(o.cell.candidate, []).append(Rollout(o, row))
+        ranking = ranking_of(problem, self.method, observations)
+        if self.right is not None:
+            ranking = self.right.give(ranking, problem, self.method, observations)
         stored = [row for row in rows.values() if row is not None]
         others = self.methods if len(self.methods) > 1 else []
         return Page(
             problem=problem,
-            ranking=ranking_of(problem, self.method, observations),
+            ranking=ranking,
             rollouts={row: tuple(got) for row, got in found.items()},
             planned=len(rows),
             answered=sum(row.finish != MISSING for row in stored),
@@ -171,6 +188,16 @@ class Folder:
             self.notices.append(f"The metrics cannot be computed: {error}")
             return None
 
+    async def analyses(self) -> Analyses | None:
+        """The analyses of a benchmark; None where they cannot be made (which becomes a notice)."""
+        from porism.analyze import analyze
+
+        try:
+            return await analyze(self.path)
+        except (ConfigError, StoreError) as error:
+            self.notices.append(f"The analyses cannot be made: {error}")
+            return None
+
     def completion(self, rollout: Rollout) -> Completion | str:
         """The stored answer, or why it cannot be shown."""
         if rollout.row.finish == MISSING:
@@ -185,6 +212,16 @@ class Folder:
         """The sessions that made the run, first to last."""
         listed = self.settings.get("sessions")
         return [_session(s) for s in listed if isinstance(s, dict)] if isinstance(listed, list) else []
+
+    @property
+    def cost(self) -> float | None:
+        """Dollars for the tokens so far, at the price the run was last made with; None where it was told none."""
+        bench = self.settings.get("benchmark")
+        try:
+            settings = self.settings if bench is None else bench["budget"]
+            return dollars(self.store.usage, msgspec.convert(settings.get("price"), tuple[float, float]))
+        except (msgspec.ValidationError, AttributeError, KeyError, TypeError):
+            return None
 
     @property
     def failures(self) -> list[tuple[str, int]]:
@@ -203,7 +240,9 @@ def _session(found: dict[str, Any]) -> Session:
         seconds = (datetime.fromisoformat(str(ended)) - datetime.fromisoformat(started)).total_seconds()
     except (ValueError, TypeError):
         seconds = None
-    return Session(started, seconds, found.get("stopped"))
+    warnings = found.get("warnings")
+    told = tuple(map(str, warnings)) if isinstance(warnings, list) else ()
+    return Session(started, seconds, found.get("stopped"), told)
 
 
 __all__ = ["Folder", "Page", "Rollout", "Session"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 from base64 import b64encode
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from html import escape
@@ -29,6 +29,7 @@ from porism.types import Candidate, Score
 FULL = 10  # problems of a run that shows every pair of every problem
 PLAIN = 2_000_000  # bytes of plain HTML of problems; the rest is packed
 PACKED = 45_000_000  # bytes of packed problems; the rest is left out, and said so
+ROWS = 100  # problems in a part of a list; a browser lays out the parts that are in view, and no other
 SHORT = 6_000  # characters of a text in a run that is packed
 
 
@@ -52,13 +53,14 @@ class Layout:
     """What goes into the file in which form.
 
     wanted: ids of problems to show in full. plain, packed: bytes that the problems may take in either form; in a small
-    run, and where they are wanted, they are plain whatever they take. live: the page's number where it is served while
-    the run goes on; such a page may ask its own server for the next.
+    run, and where they are wanted, they are plain whatever they take. rows: problems in one part of a list. live: the
+    page's number where it is served while the run goes on; such a page may ask its own server for the next.
     """
 
     wanted: Collection[str] = ()
     plain: int = PLAIN
     packed: int = PACKED
+    rows: int = ROWS
     live: int | None = None
 
 
@@ -79,14 +81,19 @@ async def write_html(folder: Folder, file: Path, layout: Layout) -> None:
         packed -= len(small) if fits else 0
         entries.append(_entry(len(entries), page, None, small if fits else None))
     bench = await folder.benchmark()
+    analyses = await folder.analyses() if bench else None
     style, script = asset("style.css"), asset("script.js")
     stream = (
         environment()
         .get_template("page.html.j2")
         .stream(
             **facts(folder, [entry.page for entry in entries]),
-            bench=environment().get_template("bench.html.j2").render(**bench_context(bench)) if bench else "",
+            bench=environment().get_template("bench.html.j2").render(**bench_context(bench, analyses))
+            if bench
+            else "",
             problems=entries,
+            rows=layout.rows,
+            right=_right(entry.page for entry in entries),
             single=single and bool(entries),
             style=markup(style),
             script=markup(script),
@@ -122,11 +129,18 @@ def _body(folder: Folder, page: Page, number: int, *, level: int, full: bool) ->
             candidates={c.id: c for c in problem.candidates},
             position={c.id: i for i, c in enumerate(problem.candidates)},
             labels={c.id: markup(_label(c)) for c in problem.candidates},
+            right=_right([page]),
             first_of={name: _highest(scores) for name, scores in page.scores.items()},
             base=folder.method.name if folder.method else "",
             solvers=len(folder.method.solvers) if folder.method else 0,
         )
     )
+
+
+def _right(pages: Iterable[Page]) -> str | None:
+    """What P(right) takes for the share of right candidates; None where nobody has a P(right)."""
+    given = (place.p_right for page in pages for place in page.ranking.ranking)
+    return next((p.supposed for p in given if p is not None), None)
 
 
 def _highest(scores: dict[str, Score]) -> list[str]:

@@ -24,6 +24,9 @@ COLUMNS = (
     "lift_low",
     "lift_high",
     "p_highest",
+    "p_right",
+    "p_right_low",
+    "p_right_high",
     "correct",
     "decided",
     "wrong",
@@ -55,14 +58,36 @@ def csv(pages: Sequence[Page]) -> str:
             rows.writerow(
                 [
                     *(_cell(page.problem.id), _cell(place.candidate), place.rank, leader, place.utility),
-                    *(*place.ci95, place.lift, *lift, place.p_highest, *_counts(place), known),
+                    *(
+                        *place.ci95,
+                        place.lift,
+                        *lift,
+                        place.p_highest,
+                        *_right(place),
+                        *_counts(place),
+                        known,
+                    ),
                     _cell("; ".join(place.flags)),
                 ]
             )
         if (base := page.ranking.no_example) is not None:
             rows.writerow(
                 [
-                    *(_cell(page.problem.id), "", "", "", base.utility, *base.ci95, "", "", "", ""),
+                    *(
+                        _cell(page.problem.id),
+                        "",
+                        "",
+                        "",
+                        base.utility,
+                        *base.ci95,
+                        "",
+                        "",
+                        "",
+                        "",
+                        "",
+                        "",
+                        "",
+                    ),
                     *(*_counts(base), "", _cell("; ".join(base.flags))),
                 ]
             )
@@ -83,11 +108,14 @@ def markdown(folder: Folder, pages: Sequence[Page]) -> str:
 
 def _section(page: Page) -> list[str]:
     ranking, names = page.ranking, [n.id for n in page.ranking.neighbors]
-    head = ["rank", "candidate", "utility", "95 %", "lift", "P(highest)", *map(_plain, names)]
+    prior = next((p.p_right.supposed for p in ranking.ranking if p.p_right is not None), None)
+    right = ["P(right)"] if prior else []
+    fixed = ["rank", "candidate", "utility", "95 %", "lift", "P(highest)", *right]
+    head = [*fixed, *map(_plain, names)]
     lines = [f"## {_plain(ranking.id)}", "", _plain(ranking.message), ""]
     if page.answered + page.missing < page.planned:
         lines += [f"Not finished: {page.answered} of {page.planned} rollouts are answered.", ""]
-    lines += [_row(head), _row(["--:", ":--", "--:", "--:", "--:", "--:", *["--:"] * len(names)])]
+    lines += [_row(head), _row(["--:", ":--", *["--:"] * (len(head) - 2)])]
     for place in ranking.ranking:
         lift = "" if place.lift is None else f"{place.lift:+.2f}"
         lines.append(
@@ -98,18 +126,23 @@ def _section(page: Page) -> list[str]:
                         _plain(place.candidate),
                         _share(place.utility),
                     ),
-                    *(_span(place), lift, f"{place.p_highest:.2f}", *(_solved(place, n) for n in names)),
+                    *(_span(place), lift, f"{place.p_highest:.2f}"),
+                    *([str(place.p_right or "").replace("-", "–")] if right else []),
+                    *(_solved(place, n) for n in names),
                 ]
             )
         )
     if (base := ranking.no_example) is not None:
         solved = [_solved(base, n) for n in names]
-        lines.append(_row(["", "(no example)", _share(base.utility), _span(base), "", "", *solved]))
+        lines.append(
+            _row(["", "(no example)", _share(base.utility), _span(base), *[""] * (len(fixed) - 4), *solved])
+        )
     remarks = [f"- {_plain(p.candidate)}: {_plain('; '.join(p.flags))}" for p in ranking.ranking if p.flags]
     remarks += [
         f"- neighbor {_plain(n.id)}: {_plain('; '.join(n.flags))}" for n in ranking.neighbors if n.flags
     ]
     remarks += [f"- {_plain(warning)}" for warning in ranking.warnings]
+    remarks += [f"- P(right): the chance of being right, by the calibration, {prior}"] if prior else []
     return [*lines, "", *remarks, *([""] if remarks else [])]
 
 
@@ -129,6 +162,11 @@ def _cell(text: str) -> str:
 def _counts(row: Place | NoExample) -> list[int]:
     c = row.counts
     return [c.correct, c.decided, c.wrong, c.no_answer, c.undecided, c.missing, c.truncated]
+
+
+def _right(place: Place) -> list[float | None]:
+    p = place.p_right
+    return [None, None, None] if p is None else [p.value, p.low, p.high]
 
 
 def _span(row: Place | NoExample) -> str:

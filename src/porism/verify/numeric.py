@@ -178,7 +178,10 @@ class Evaluation:
         function = _FUNCTIONS.get(head)
         if function is None or len(args) != (2 if head == "binom" else 1):
             raise NotNumeric(head)
-        if head in _BOUNDED and abs(a) > _BIG:
+        if head in _PERIODIC:  # a long argument is reduced exactly; a precision that covers its size is taken
+            if abs(ctx.re(a)) > ctx.mpf(10) ** MAX_DECADES or abs(ctx.im(a)) > _BIG:
+                raise TooBig("size")
+        elif head in _BOUNDED and abs(a) > _BIG:
             raise TooBig("size")
         return self._watched(getattr(ctx, function)(*args), args)
 
@@ -248,7 +251,8 @@ class Evaluation:
         return self._watched(ctx.power(a, b.numerator if b.denominator == 1 else power), [a])
 
 
-_BOUNDED = frozenset(("exp", "sinh", "cosh", "fact", "Gamma", "gamma", "dfact", "sin", "cos", "tan", "binom"))
+_BOUNDED = frozenset(("exp", "sinh", "cosh", "fact", "Gamma", "gamma", "dfact", "binom"))
+_PERIODIC = frozenset(("sin", "cos", "tan", "cot", "sec", "csc"))
 _FUNCTIONS = {
     "sin": "sin", "cos": "cos", "tan": "tan", "cot": "cot", "sec": "sec", "csc": "csc", "arcsin": "asin",
     "arccos": "acos", "arctan": "atan", "arccot": "acot", "arcsec": "asec", "arccsc": "acsc", "sinh": "sinh",

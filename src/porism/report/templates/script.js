@@ -33,9 +33,7 @@
     details.open = true;
     if (details.dataset.packed) await unpack(details);
   }
-  all("details.problem").forEach((details) => {
-    details.addEventListener("toggle", () => { if (details.open) unpack(details); });
-  });
+  document.addEventListener("toggle", ({ target }) => { if (target.open && target.dataset.packed) unpack(target); }, true);
 
   async function follow() {
     const id = decodeURIComponent(location.hash.slice(1));
@@ -69,36 +67,46 @@
         button.type = "button";
         button.append(...head.childNodes);
         head.append(button);
-        button.addEventListener("click", () => sort(table, heads, column));
+        button.addEventListener("click", () => sort(table, head, column));
       });
     }
   }
-  function sort(table, heads, column) {
-    const head = heads[column];
+  // The rows of a long list stand in several tables, and are sorted as one.
+  function sort(table, head, column) {
+    const tables = table.closest("#all") ? all("#all table") : [table];
     const numeric = head.dataset.sort === "number";
     const first = numeric && head.textContent !== "Rank" ? "descending" : "ascending";
     const other = first === "ascending" ? "descending" : "ascending";
     const order = head.getAttribute("aria-sort") === first ? other : first;
-    heads.forEach((each) => each.removeAttribute("aria-sort"));
-    head.setAttribute("aria-sort", order);
+    for (const { cells } of tables.map((each) => each.tHead.rows[0])) {
+      for (const each of cells) each.removeAttribute("aria-sort");
+      cells[column].setAttribute("aria-sort", order);
+    }
     const sign = order === "ascending" ? 1 : -1;
     const value = (row) => row.cells[column].dataset.v ?? row.cells[column].textContent;
-    const body = table.tBodies[0];
-    const rows = [...body.rows].filter((row) => !row.classList.contains("fixed"));
+    const movable = (each) => [...each.tBodies[0].rows].filter((row) => !row.classList.contains("fixed"));
+    const sizes = tables.map((each) => movable(each).length);
+    const rows = tables.flatMap(movable);
     const collator = new Intl.Collator(undefined, { numeric: true });
     const keyed = rows.map((row) => [value(row), row]);
     keyed.sort(([a], [b]) => sign * (numeric ? Number(a) - Number(b) : collator.compare(a, b)));
-    body.prepend(...keyed.map(([, row]) => row));
+    tables.forEach((each, i) => each.tBodies[0].prepend(...keyed.splice(0, sizes[i]).map(([, row]) => row)));
+    if (tables.length > 1) hideEmpty();
+  }
+  function hideEmpty() {
+    for (const part of all(".part")) part.hidden = !part.querySelector("tbody tr:not([hidden]), details.problem:not([hidden])");
   }
   makeSortable(document);
 
   const form = byId("filter");
   if (form) {
-    const rows = [...byId("all").tBodies[0].rows].map((row) => {
-      const details = byId(row.cells[0].firstElementChild.hash.slice(1));
-      return { row, details, text: row.textContent.toLowerCase(), state: row.dataset.state.split(" ") };
-    });
+    const total = all("#all tbody tr").length;
+    let rows;
     const apply = () => {
+      rows ??= all("#all tbody tr").map((row) => {
+        const details = byId(row.cells[0].firstElementChild.hash.slice(1));
+        return { row, details, text: row.textContent.toLowerCase(), state: row.dataset.state.split(" ") };
+      });
       const words = byId("query").value.toLowerCase().split(/\s+/).filter(Boolean);
       const state = byId("state").value;
       let shown = 0;
@@ -107,11 +115,13 @@
         each.row.hidden = each.details.hidden = !fits;
         shown += fits;
       }
-      byId("count").textContent = `${shown} of ${rows.length}`;
+      hideEmpty();
+      document.body.classList.toggle("filtered", shown < total);
+      byId("count").textContent = `${shown} of ${total}`;
     };
     form.addEventListener("input", apply);
     form.addEventListener("submit", (event) => event.preventDefault());
-    apply();
+    byId("count").textContent = `${total} of ${total}`;
   }
 
   // A page served by `porism view` is followed by a newer one: what was unfolded stays so.
