@@ -22,7 +22,7 @@ from porism.methods.utility import Utility
 from porism.models import open_model
 from porism.prepare import enter
 from porism.progress import SilentWatch
-from porism.scale import Cluster
+from porism.scale import Cluster, open_replicas
 from porism.store import Store
 from porism.types import Candidate, Neighbor, Problem, Sampling
 from porism.verify.pool import Verifier
@@ -55,7 +55,7 @@ async def seconds(spec: str, address: str, replicas: int, rollouts: int) -> floa
         if replicas:
             placement = Placement(address=address, replicas=replicas, cpus=0)
             cluster = await stack.enter_async_context(Cluster(placement, watch.note))
-            model = await enter(stack, cluster.model(spec), watch, [])
+            model = await enter(stack, open_replicas(cluster, spec), watch, [])
         else:
             model = await enter(stack, open_model(spec), watch, [])
         store = stack.enter_context(Store(Path(folder, "run")))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ from porism.engine import Watch
 from porism.errors import ConfigError, DataError
 from porism.methods.prompt import load_template
 from porism.methods.utility import Utility
+from porism.router import Several
 from porism.store import Store
-from porism.types import Generate, Model, Problem, Several
+from porism.types import Generate, Model, Problem
 
 Problems = Path | str | Problem | Sequence[Problem]
 
@@ -203,10 +205,10 @@ async def opener(stack: AsyncExitStack, placement: Placement | None, watch: Watc
         from porism.models import open_model
 
         return open_model
-    from porism.scale import Cluster
+    from porism.scale import Cluster, open_replicas
 
     cluster = await stack.enter_async_context(Cluster(placement, watch.note))
-    return cluster.model
+    return partial(open_replicas, cluster)
 
 
 async def enter(stack: AsyncExitStack, model: Model, watch: Watch, warnings: list[str]) -> Model:

@@ -13,15 +13,31 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import blake2b
+from typing import Protocol, runtime_checkable
 
 from porism.errors import CircuitOpen, ModelError
 from porism.lane import Failed, Landed, Lane, Lost, Pending, RetryPolicy
-from porism.types import Call, Model, Several
+from porism.types import Call, Model
 
 AWAY_AFTER = 4  # failures in a row, where other servers can take over
+
+
+@runtime_checkable
+class Several(Protocol):
+    """What a Model is as well that several servers answer for: which of them gets a call is the engine's affair."""
+
+    @property
+    def servers(self) -> Mapping[str, Model]:
+        """By a name that stays the same from run to run."""
+        ...
+
+    @property
+    def hosts(self) -> list[str]:
+        """Where text leaves to; this machine left out."""
+        ...
 
 
 class Router:

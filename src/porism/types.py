@@ -13,11 +13,10 @@ A Cell says what an Ask is for. It stands outside the work's identity: many cell
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -369,21 +368,6 @@ class Model(Protocol):
         ...
 
 
-@runtime_checkable
-class Several(Protocol):
-    """What a Model is as well that several servers answer for: which of them gets a call is the engine's affair."""
-
-    @property
-    def servers(self) -> Mapping[str, Model]:
-        """By a name that stays the same from run to run."""
-        ...
-
-    @property
-    def hosts(self) -> list[str]:
-        """Where text leaves to; this machine left out."""
-        ...
-
-
 __all__ = [
     "SCHEMA",
     "Ask",
@@ -407,7 +391,6 @@ __all__ = [
     "Result",
     "Sampling",
     "Score",
-    "Several",
     "Token",
     "Usage",
     "Verdict",

@@ -6,5 +6,6 @@ plans, rounds, budgets, scores and resuming are the same, and only the driver wr
 """
 
 from porism.scale.cluster import Cluster
+from porism.scale.replicas import Replicas, open_replicas
 
-__all__ = ["Cluster"]
+__all__ = ["Cluster", "Replicas", "open_replicas"]

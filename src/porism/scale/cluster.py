@@ -9,20 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import shlex
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
-from msgspec import structs
-
 from porism.config import Placement
 from porism.errors import ConfigError, MissingExtra, ModelError
 from porism.scale.worker import Setup, Worker
-from porism.types import Model
 
 REACH = 5.0  # seconds for a first sign of the cluster
 GOODBYE = 20.0  # seconds an actor has to end its engine
@@ -57,33 +53,6 @@ class Cluster:
         """Where text leaves to: nowhere where this machine is the whole cluster."""
         machines = sorted({node["NodeManagerAddress"] for node in _ray().nodes() if node["Alive"]})
         return [f"the Ray cluster of {', '.join(machines)}"] if len(machines) > 1 else []
-
-    def model(
-        self,
-        spec: str,
-        *,
-        base_url: str | Sequence[str] | None = None,
-        context: int | None = None,
-        concurrency: int | None = None,
-    ) -> Model:
-        """The model that `provider/model-id` names, as replicas on this cluster, to be entered before use.
-
-        base_url: servers that replicas speak to, in turn; without one, vllm/... runs vLLM in each. Raises ConfigError.
-        """
-        from porism.scale.replicas import Replicas
-
-        asked = self.placement
-        urls = (base_url,) if isinstance(base_url, str) else tuple(base_url or ())
-        setup = Setup(spec=spec, base_url=urls, context=context, concurrency=concurrency, cpus=asked.cpus)
-        if setup.starts_vllm:
-            gpus = 1 if asked.gpus is None else asked.gpus
-            setup = structs.replace(setup, gpus=gpus, engine_args=_words(asked.engine_args))
-        elif asked.engine_args or asked.gpus:
-            raise ConfigError(
-                f"{spec}: GPUs and engine arguments are for vLLM that runs in the replicas; leave --gpus and "
-                "--engine-args out, or write vllm/MODEL without --base-url"
-            )
-        return Replicas(setup, self, asked.replicas)
 
     def check(self, setup: Setup) -> None:
         """ConfigError where no machine of the cluster could ever hold a replica."""
@@ -148,15 +117,10 @@ class Cluster:
     @staticmethod
     def share(setup: Setup) -> str:
         """What a replica takes of the cluster, in words."""
-        parts = [_count(number, what) for number, what in ((setup.gpus, "GPU"), (setup.cpus, "CPU")) if number]
+        parts = [
+            _count(number, what) for number, what in ((setup.gpus, "GPU"), (setup.cpus, "CPU")) if number
+        ]
         return " and ".join(parts) or "a process"
-
-
-def _words(arguments: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(arguments))
-    except ValueError as error:
-        raise ConfigError(f"engine arguments {arguments!r}: {error}") from None
 
 
 def _ray() -> Any:

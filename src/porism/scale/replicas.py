@@ -8,7 +8,8 @@ gives a prefix its home knows replicas by number, so a prefix comes back to the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,40 @@ class _Life:
     actor: Any
     place: Place
     facts: Facts
+
+
+def open_replicas(
+    cluster: Cluster,
+    spec: str,
+    *,
+    base_url: str | Sequence[str] | None = None,
+    context: int | None = None,
+    concurrency: int | None = None,
+) -> Replicas:
+    """The model that `provider/model-id` names, as replicas on the cluster, to be entered before use.
+
+    base_url: servers that replicas speak to, in turn; without one, vllm/... runs vLLM in each. The rest is as in
+    open_model, for each replica. Raises ConfigError for settings of vLLM where none is started.
+    """
+    asked = cluster.placement
+    urls = (base_url,) if isinstance(base_url, str) else tuple(base_url or ())
+    setup = Setup(spec=spec, base_url=urls, context=context, concurrency=concurrency, cpus=asked.cpus)
+    if setup.starts_vllm:
+        gpus = 1 if asked.gpus is None else asked.gpus
+        setup = structs.replace(setup, gpus=gpus, engine_args=_words(asked.engine_args))
+    elif asked.engine_args or asked.gpus:
+        raise ConfigError(
+            f"{spec}: GPUs and engine arguments are for vLLM that runs in the replicas; leave --gpus and --engine-args "
+            "out, or write vllm/MODEL without --base-url"
+        )
+    return Replicas(setup, cluster, asked.replicas)
+
+
+def _words(arguments: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(arguments))
+    except ValueError as error:
+        raise ConfigError(f"engine arguments {arguments!r}: {error}") from None
 
 
 class Replicas:
@@ -260,7 +295,7 @@ class _Replica:
         try:
             done, _ = await asyncio.wait({asked}, timeout=SILENCE)
             if not done:
-                cluster.note(f"{self.label} waits for {cluster.share(self._fleet.setup)} on the Ray cluster")
+                cluster.note(f"{self.label} is not placed yet: it needs {cluster.share(self._fleet.setup)}")
             place: Place = await asked
         except TimeoutError:
             raise self._unstarted(
@@ -291,4 +326,4 @@ def _model_error(error: PorismError) -> ModelError:
     )
 
 
-__all__ = ["Replicas"]
+__all__ = ["Replicas", "open_replicas"]
