@@ -13,6 +13,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import aiohttp
@@ -172,10 +173,12 @@ class VllmModel:
 
 
 def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
+    """A port that is free, and below those that systems take for outgoing connections: it is bound seconds later."""
+    while True:
+        port = 10_000 + secrets.randbelow(20_000)
+        with socket.socket() as trial, suppress(OSError):
+            trial.bind(("127.0.0.1", port))
+            return port
 
 
 __all__ = ["VllmModel"]
