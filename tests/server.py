@@ -51,6 +51,7 @@ class Faults:
     ignores_seed: bool = False  # draws anew every time
     identical: bool = False  # one answer to a prompt, whatever the seed
     refuses_n: bool = False  # 400
+    refuses_greedy_n: bool = False  # 400 for n > 1 at temperature 0, as vLLM
     refuses_seed: bool = False  # 400
     refuses_max_tokens: bool = False  # 400, wants max_completion_tokens
     no_usage: bool = False
@@ -235,6 +236,8 @@ class Server:
             return _refusal(400, "Unrecognized request argument supplied: seed")
         if faults.refuses_n and body.get("n", 1) > 1:
             return _refusal(422, "Input should be less than or equal to 1", param="n")
+        if faults.refuses_greedy_n and body.get("n", 1) > 1 and body["temperature"] == 0:
+            return _refusal(400, f"n must be 1 when using greedy sampling, got {body['n']}.")
         return None
 
     async def _served(self, request: web.Request, body: dict[str, Any]) -> web.StreamResponse:

@@ -231,6 +231,17 @@ def test_without_n_the_rollouts_are_asked_one_by_one(fault: str) -> None:
     against(act, **faults)
 
 
+def test_greedy_answers_are_asked_one_by_one_and_others_still_together() -> None:
+    async def act(model: OpenAIModel, server: Server) -> list[int]:
+        model.max_n = 16
+        for temperature in (0.0, 1.0):
+            prompt = Prompt(model.identity, PROMPT.messages, Sampling(temperature=temperature, max_tokens=9))
+            await model.generate(Call(prompt, 0, 3))
+        return [body.get("n", 1) for body in server.stats.bodies]
+
+    assert against(act, refuses_greedy_n=True) == [1, 1, 1, 3]
+
+
 def test_a_refused_seed_is_left_out_from_then_on() -> None:
     async def act(model: OpenAIModel, server: Server) -> list[bool]:
         for rollout in range(2):

@@ -90,9 +90,11 @@ class OpenAIModel:
     async def generate(self, call: Call) -> Reply:
         """The completions of `call` in rollout order. Raises ModelError.
 
-        Where the server gives one answer a call, the others are asked one by one.
+        Where the server gives one answer a call, the others are asked one by one; and at temperature 0, where vLLM
+        refuses several.
         """
-        if call.n <= self.max_n or call.n == 1:
+        together = call.n <= self.max_n and call.prompt.sampling.temperature > 0
+        if together or call.n == 1:
             reply = await self._negotiate(call)
         else:
             reply = Reply((), Usage())
