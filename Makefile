@@ -13,7 +13,7 @@ export UV_SYSTEM_CERTS := true
 # Bytecode that is never written is compiled again at every start, by every worker process.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-ci test-slow test-vllm check bench lock clean
+.PHONY: demo test test-ci test-slow test-ray test-vllm check bench lock clean
 .DELETE_ON_ERROR:
 
 demo: .venv/.local
@@ -27,6 +27,10 @@ test-ci: .venv/.dev
 
 test-slow: .venv/.dev
 	$(BIN)/pytest -m slow
+
+# A Ray cluster of three nodes on this machine; Ray is some 75 MB and in no other target.
+test-ray: .venv/.dev .venv/.ray
+	$(BIN)/pytest -m ray
 
 # The first time it installs a real vLLM for the CPU into the cache folder (3.5 GB, minutes).
 test-vllm: .venv/.dev
@@ -49,6 +53,7 @@ lock: .venv/.uv
 	$(LOCK) --upgrade pyproject.toml --extra local --extra learn --extra report --group build --group dev -o requirements/dev.lock
 	$(LOCK) -c requirements/dev.lock pyproject.toml --extra local --extra report --group build -o requirements/local.lock
 	$(LOCK) -c requirements/dev.lock pyproject.toml --group build -o requirements/base.lock
+	$(LOCK) -c requirements/dev.lock pyproject.toml --extra ray --group build -o requirements/ray.lock
 	$(LOCK) --upgrade --group installer -o requirements/installer.lock
 
 clean:

@@ -142,6 +142,7 @@ class Server:
     def app(self) -> web.Application:
         app = web.Application(client_max_size=2**28)
         app.router.add_get("/stats", self._stats)
+        app.router.add_get("/health", self._health)
         app.router.add_get("/props", self._props)
         app.router.add_get("/v1/models", self._models)
         app.router.add_post("/v1/chat/completions", self._chat)
@@ -151,6 +152,9 @@ class Server:
 
     async def _stats(self, _: web.Request) -> web.Response:
         return web.json_response(self.stats.document())
+
+    async def _health(self, _: web.Request) -> web.Response:
+        return web.Response()
 
     async def _props(self, _: web.Request) -> web.Response:
         if not self.faults.llama:

@@ -34,6 +34,51 @@ EMBEDDED: dict[str, Any] = {"temperature": 0.5, "top_p": 0.95, "top_k": 40, "min
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Replicas of each model on a Ray cluster, and what each of them gets; as text, the same in words.
+
+    address: "auto" for the cluster that this machine belongs to, HOST:PORT of its head, or "local" for a cluster of
+    this machine alone. cpus and gpus are those of one replica. gpus (1 where not given) and engine_args, options of
+    `vllm serve`, are for vLLM that runs in the replicas. Raises ConfigError.
+    """
+
+    address: str = "auto"
+    replicas: int = 1
+    cpus: int = 1
+    gpus: int | None = None
+    engine_args: str = ""
+
+    def __post_init__(self) -> None:
+        for name, low in (("replicas", 1), ("cpus", 0), ("gpus", 0)):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int) and low <= value <= 10_000):
+                raise ConfigError(f"{name} is {value!r}: it must be a whole number from {low} to 10,000")
+
+    def __str__(self) -> str:
+        number = f"{self.replicas} replica" + ("" if self.replicas == 1 else "s")
+        where = "this machine" if self.address == "local" else f"the cluster at {self.address}"
+        return f"{number} with Ray on {where}"
+
+
+EXECUTORS = ("local", "ray")
+
+
+def placement(executor: str, settings: Mapping[str, Any]) -> Placement | None:
+    """Where replicas go as an executor and the settings of Placement say (None: not given); None: no Ray.
+
+    Raises ConfigError for an unknown executor, and for settings that only Ray has a use for.
+    """
+    given = {name: value for name, value in settings.items() if value is not None}
+    if executor == "ray":
+        return Placement(**given)
+    if executor != "local":
+        raise ConfigError(f"executor {executor!r}: {' or '.join(EXECUTORS)}")
+    if given:
+        raise ConfigError(f"{', '.join(given)}: only with Ray, as in --executor ray")
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RankConfig:
     """All that `porism rank` can be told; None means the default that the docs state.
 
@@ -44,7 +89,8 @@ class RankConfig:
     prompts or sampling differ from what it was made with. allow_code: answer types may name checkers of the user's
     own, which are then imported and called. calibration: a file of `porism calibrate`, for P(right); prior: the share
     of right candidates in these pools. allocation: a policy that shares the rollouts out among candidates, with
-    its goal, the `top` of goal top-k, epsilon and confidence; see `sharing`.
+    its goal, the `top` of goal top-k, epsilon and confidence; see `sharing`. executor: "local" asks from this process,
+    "ray" from replicas on a cluster, with address, replicas, cpus, gpus and engine_args; see `placement`.
     """
 
     models: tuple[str, ...] = (DEFAULT_MODEL,)
@@ -75,6 +121,12 @@ class RankConfig:
     top: int | None = None
     epsilon: float | None = None
     confidence: float | None = None
+    executor: str = "local"
+    address: str | None = None
+    replicas: int | None = None
+    cpus: int | None = None
+    gpus: int | None = None
+    engine_args: str | None = None
 
     def __post_init__(self) -> None:
         """Raises ConfigError for values no run can have, before anything is opened."""
@@ -116,7 +168,13 @@ class RankConfig:
             raise ConfigError(
                 "the price of a token is unknown: say --price IN,OUT (dollars per million tokens) with --max-cost"
             )
-        _ = self.sharing
+        _ = self.sharing, self.placement
+
+    @property
+    def placement(self) -> Placement | None:
+        """Where replicas go; None: models are asked from this process."""
+        names = ("address", "replicas", "cpus", "gpus", "engine_args")
+        return placement(self.executor, {name: getattr(self, name) for name in names})
 
     @property
     def sharing(self) -> Allocation | None:

@@ -6,22 +6,23 @@ so a dry run starts nothing and sends nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from porism.config import RankConfig
+from porism.config import Placement, RankConfig
 from porism.engine import Watch
 from porism.errors import ConfigError, DataError
 from porism.methods.prompt import load_template
 from porism.methods.utility import Utility
-from porism.models.fleet import Fleet
+from porism.router import Several
 from porism.store import Store
 from porism.types import Generate, Model, Problem
 
@@ -32,7 +33,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What a run would ask: exact rollouts and requests (at most, with an allocation), and an estimate of tokens.
 
     prompt_tokens counts every rollout's prompt in full; shared_tokens is the part of it that a server with a prefix
-    cache computes once. completion_tokens is the most that the limit of an answer allows.
+    cache computes once. completion_tokens is the most that the limit of an answer allows. executor: who would ask.
     """
 
     run: str
@@ -42,6 +43,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     prompt_tokens: int
     shared_tokens: int
     completion_tokens: int
+    executor: str = "local"
 
 
 def resolve(settings: dict[str, Any]) -> RankConfig:
@@ -172,8 +174,6 @@ async def open_models(
 
     Raises ConfigError for a model string that means nothing and ModelError for a model that cannot serve.
     """
-    from porism.models import open_model
-
     draft = make_method(config, config.models)
     longest = max(
         sum(len(m.content) for m in ask.work.prompt.messages)
@@ -182,13 +182,14 @@ async def open_models(
         if isinstance(ask.work, Generate)
     )
     models = []
+    open_one = await opener(stack, config.placement, watch)
     for spec in config.models:
         # Text averages over three characters a token, formulas fewer: two is on the safe side.
         context = longest // 2 + config.sampling.max_tokens + 64 if spec.startswith("local/") else None
         models.append(
             await enter(
                 stack,
-                open_model(spec, base_url=config.base_url, context=context, concurrency=config.concurrency),
+                open_one(spec, base_url=config.base_url, context=context, concurrency=config.concurrency),
                 watch,
                 warnings,
             )
@@ -198,11 +199,23 @@ async def open_models(
     return models
 
 
+async def opener(stack: AsyncExitStack, placement: Placement | None, watch: Watch) -> Callable[..., Model]:
+    """`open_model`, or with a placement the same on a Ray cluster, connected on `stack`."""
+    if placement is None:
+        from porism.models import open_model
+
+        return open_model
+    from porism.scale import Cluster, open_replicas
+
+    cluster = await stack.enter_async_context(Cluster(placement, watch.note))
+    return partial(open_replicas, cluster)
+
+
 async def enter(stack: AsyncExitStack, model: Model, watch: Watch, warnings: list[str]) -> Model:
     """The model, entered on `stack` and tried. Where texts will go is told before the first one leaves."""
-    for host in model.hosts if isinstance(model, Fleet) else filter(None, [getattr(model, "host", None)]):
-        watch.note(f"{model.name}: questions and candidates go to {host}")
     entered = await stack.enter_async_context(model)
+    for host in model.hosts if isinstance(model, Several) else filter(None, [getattr(model, "host", None)]):
+        watch.note(f"{model.name}: questions and candidates go to {host}")
     for warning in await entered.probe():
         warnings.append(f"{model.name}: {warning}")
         watch.note(warnings[-1])
@@ -242,4 +255,5 @@ def plan(problems: Problems, *, candidates: bool = True, **settings: Any) -> Pla
         prompt_tokens=prompts * owed // max(1, len(works)),
         shared_tokens=(prompts - once) * owed // max(1, len(works)),
         completion_tokens=owed * config.sampling.max_tokens,
+        executor=str(config.placement or "local"),
     )

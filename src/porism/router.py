@@ -13,16 +13,31 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import blake2b
+from typing import Protocol, runtime_checkable
 
 from porism.errors import CircuitOpen, ModelError
 from porism.lane import Failed, Landed, Lane, Lost, Pending, RetryPolicy
-from porism.models.fleet import Fleet
 from porism.types import Call, Model
 
 AWAY_AFTER = 4  # failures in a row, where other servers can take over
+
+
+@runtime_checkable
+class Several(Protocol):
+    """What a Model is as well that several servers answer for: which of them gets a call is the engine's affair."""
+
+    @property
+    def servers(self) -> Mapping[str, Model]:
+        """By a name that stays the same from run to run."""
+        ...
+
+    @property
+    def hosts(self) -> list[str]:
+        """Where text leaves to; this machine left out."""
+        ...
 
 
 class Router:
@@ -46,7 +61,7 @@ class Router:
     ) -> None:
         self.model = model
         self._policy, self._stop, self._waiting, self._note = policy, stop, waiting, note
-        servers = model.servers if isinstance(model, Fleet) else {model.name: model}
+        servers = model.servers if isinstance(model, Several) else {model.name: model}
         several = len(servers) > 1
         self._lanes = {
             name: Lane(
@@ -192,7 +207,7 @@ class Router:
         name = self._names[lane]
         if lane not in self._away:
             self._away[lane] = 0
-            self._note(f"{name} is away, the other endpoints do its share: {error}")
+            self._note(f"{name} is away, the others do its share: {error}")
         if lane.pause <= 0:
             wait = min(self._policy.longest_wait, self._policy.first_wait * 2 ** self._away[lane])
             self._away[lane] += 1
@@ -225,7 +240,7 @@ class Router:
 
     def _stopped(self, reason: BaseException) -> None:
         if isinstance(reason, CircuitOpen) and self._held:
-            reason = CircuitOpen(f"no endpoint of {self.model.name} answers: {self._why()}")
+            reason = CircuitOpen(f"no server of {self.model.name} answers: {self._why()}")
         self._stop(reason)
 
 

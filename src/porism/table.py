@@ -51,6 +51,8 @@ def show_plan(plan: Plan, *, as_json: bool, price: tuple[float, float] | None = 
         f"prompt tokens      about {plan.prompt_tokens:,} (some {plan.shared_tokens:,} shared with another request)\n"
         f"completion tokens  {plan.completion_tokens:,} at most\n"
     )
+    if plan.executor != "local":
+        sys.stdout.write(f"asked by           {plan.executor}\n")
     if price is not None:
         cost = (plan.prompt_tokens * price[0] + plan.completion_tokens * price[1]) / 1e6
         sys.stdout.write(f"cost               about ${cost:,.2f} at most\n")

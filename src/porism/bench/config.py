@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from porism.config import EMBEDDED, SERVED
+from porism.config import EMBEDDED, SERVED, Placement, placement
 from porism.errors import ConfigError
 from porism.types import Sampling
 
@@ -90,12 +90,23 @@ class BudgetTable(_Table):
         return self
 
 
+class ClusterTable(_Table):
+    """Replicas of the models on a Ray cluster (see porism.config.Placement). Reward models are asked from here."""
+
+    address: str | None = None
+    replicas: int | None = None
+    cpus: int | None = None
+    gpus: int | None = None
+    engine_args: str | None = None
+
+
 class BenchConfig(_Table):
     """A whole benchmark. data: problem files. where: metadata values that a problem must have, by key. neighbors: only
     the first so many of each problem.
 
     pools: whether the set's pools were balanced by hand (so many right, so many wrong) or are what some models gave.
-    human, estimand: see docs/metrics.md. metrics: an empty list needs no label, and gives scores alone.
+    human, estimand: see docs/metrics.md. metrics: an empty list needs no label, and gives scores alone. executor:
+    "local", or "ray" for replicas as `cluster` says.
     """
 
     data: Annotated[tuple[Path, ...], Field(min_length=1)]
@@ -112,6 +123,13 @@ class BenchConfig(_Table):
     models: dict[str, ModelTable] = {}
     methods: dict[str, dict[str, Any]]
     budget: BudgetTable = BudgetTable()
+    executor: str = "local"
+    cluster: ClusterTable = ClusterTable()
+
+    @property
+    def placement(self) -> Placement | None:
+        """Where replicas go; None: models are asked from this process. ConfigError for what cannot be."""
+        return placement(self.executor, self.cluster.model_dump())
 
     @model_validator(mode="after")
     def _one_place(self) -> BenchConfig:
@@ -196,6 +214,7 @@ def _known(path: tuple[int | str, ...]) -> list[str]:
         "primary": Primary,
         "equal_cost": EqualCost,
         "budget": BudgetTable,
+        "cluster": ClusterTable,
     }
     table = tables.get(str(path[0]), BenchConfig) if len(path) > 1 else BenchConfig
     return list(table.model_fields)

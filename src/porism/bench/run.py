@@ -30,8 +30,8 @@ from porism.data import data_hash
 from porism.engine import Engine, Watch, replay
 from porism.errors import ConfigError
 from porism.interrupt import interruptible
-from porism.models import open_model, open_reward
-from porism.prepare import enter, refuse_code
+from porism.models import open_reward
+from porism.prepare import enter, opener, refuse_code
 from porism.store import Store
 from porism.stored import is_benchmark, stored_benchmark
 from porism.types import Generate, Method, Model, Observation, Problem, Usage
@@ -204,9 +204,10 @@ async def score(path: Path, *, allow_code: bool = False) -> Benchmark:
 
 
 def _check_names(config: BenchConfig) -> None:
-    """InputError where a comparison names a method that is not there, or a metric that is none."""
+    """InputError for settings that cannot be, and for a comparison of a method or metric that is not there."""
     from porism.metrics.formulas import check
 
+    _ = config.placement
     if not config.methods:
         raise ConfigError("there are no methods: write a table [methods.utility]")
     for name in config.primary.methods if config.primary else ():
@@ -223,6 +224,7 @@ async def _open_models(
     """The models that some method uses, by model string, each opened once."""
     used = _used(config)
     opened: dict[str, Model] = {}
+    open_one = await opener(stack, config.placement, watch)
     for name in used:
         table = config.models[name]
         if table.model in opened:
@@ -234,7 +236,7 @@ async def _open_models(
         model = (
             open_reward(table.model, shape=table.reward, **where)
             if table.reward
-            else open_model(table.model, context=context, **where)
+            else open_one(table.model, context=context, **where)
         )
         opened[table.model] = await enter(stack, model, watch, warnings)
     return opened

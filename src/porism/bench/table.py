@@ -54,11 +54,13 @@ def show(result: Benchmark, *, as_json: bool) -> None:
     )
 
 
-def show_plan(plans: Mapping[str, Planned], *, as_json: bool) -> None:
-    """Print what each method would ask at first."""
+def show_plan(plans: Mapping[str, Planned], *, executor: str = "local", as_json: bool) -> None:
+    """Print what each method would ask at first, and who would ask."""
     if as_json:
-        print_json({"methods": plans})
+        print_json({"methods": plans, "executor": executor})
         return
+    if executor != "local":
+        sys.stdout.write(f"asked by {executor}\n")
     width = max(map(len, plans), default=6)
     for name, plan in plans.items():
         sys.stdout.write(

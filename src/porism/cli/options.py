@@ -22,6 +22,22 @@ BaseUrl = Annotated[
 MaxRequests = Annotated[int | None, typer.Option(help="Stop after so many requests (exit 3).")]
 MaxTokensTotal = Annotated[int | None, typer.Option(help="Stop after so many tokens (exit 3).")]
 MaxCost = Annotated[float | None, typer.Option(help="Stop after so many dollars (exit 3); needs --price.")]
+Executor = Annotated[
+    str | None, typer.Option(help="Who asks: this process (local), or replicas on a cluster (ray). [local]")
+]
+Address = Annotated[
+    str | None, typer.Option(help="Ray: auto, HOST:PORT of the head, or local (this machine alone). [auto]")
+]
+ReplicaCount = Annotated[
+    int | None, typer.Option("--replicas", help="Ray: so many actors, each with its engine. [1]")
+]
+Cpus = Annotated[int | None, typer.Option(help="Ray: CPUs of a replica; threads of an embedded model. [1]")]
+Gpus = Annotated[
+    int | None, typer.Option(help="Ray: GPUs of a replica, over which its vLLM spreads the model. [1]")
+]
+EngineArgs = Annotated[
+    str | None, typer.Option(help="Ray: more options of vllm serve, as in '--max-model-len 32768'.")
+]
 Price = Annotated[str | None, typer.Option(help="IN,OUT: dollars per million prompt and completion tokens.")]
 
 
@@ -31,13 +47,19 @@ def resume() -> str:
 
 
 __all__ = [
+    "Address",
     "AllowCode",
     "BaseUrl",
+    "Cpus",
     "DryRun",
+    "EngineArgs",
+    "Executor",
+    "Gpus",
     "Json",
     "MaxCost",
     "MaxRequests",
     "MaxTokensTotal",
     "Price",
+    "ReplicaCount",
     "resume",
 ]

@@ -10,14 +10,20 @@ from typing import Annotated, Any
 import typer
 
 from porism.cli.options import (
+    Address,
     AllowCode,
     BaseUrl,
+    Cpus,
     DryRun,
+    EngineArgs,
+    Executor,
+    Gpus,
     Json,
     MaxCost,
     MaxRequests,
     MaxTokensTotal,
     Price,
+    ReplicaCount,
     resume,
 )
 from porism.config import DEFAULT_MODEL, EMBEDDED, ROLLOUTS, SERVED
@@ -105,6 +111,12 @@ def rank(
         float | None, typer.Option(help="Differences in utility that do not matter. [0.05]")
     ] = None,
     confidence: Annotated[float | None, typer.Option(help="Of what the allocation claims. [0.95]")] = None,
+    executor: Executor = None,
+    address: Address = None,
+    replicas: ReplicaCount = None,
+    cpus: Cpus = None,
+    gpus: Gpus = None,
+    engine_args: EngineArgs = None,
     show: Annotated[
         bool, typer.Option("--open", help="At the end write the report and open it in the browser.")
     ] = False,
@@ -149,6 +161,12 @@ def rank(
         "top": top,
         "epsilon": epsilon,
         "confidence": confidence,
+        "executor": executor or "local",
+        "address": address,
+        "replicas": replicas,
+        "cpus": cpus,
+        "gpus": gpus,
+        "engine_args": engine_args,
         "models": tuple(model or [DEFAULT_MODEL]),
     }
     if dry_run:

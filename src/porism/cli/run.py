@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from porism.cli.options import AllowCode, Json, resume
+from porism.cli.options import (
+    Address,
+    AllowCode,
+    Cpus,
+    EngineArgs,
+    Executor,
+    Gpus,
+    Json,
+    ReplicaCount,
+    resume,
+)
 
 EXAMPLE = "Example: porism run examples/bench.toml --set limit=4 --dry-run"
 
@@ -28,10 +38,17 @@ def run(
         bool, typer.Option("--accept-changes", help="Go on in a run whose methods had other settings.")
     ] = False,
     allow_code: AllowCode = False,
+    executor: Executor = None,
+    address: Address = None,
+    replicas: ReplicaCount = None,
+    cpus: Cpus = None,
+    gpus: Gpus = None,
+    engine_args: EngineArgs = None,
     as_json: Json = False,
 ) -> None:
     """Run several methods over a labelled set and compare them. The same command resumes and extends a run."""
     import asyncio
+    import json
 
     from porism.bench import table
     from porism.bench.config import read_config
@@ -40,11 +57,21 @@ def run(
     from porism.display import choose
     from porism.progress import printable
 
-    settings = read_config(config, change or ())
+    cluster = {
+        "executor": executor,
+        "cluster.address": address,
+        "cluster.replicas": replicas,
+        "cluster.cpus": cpus,
+        "cluster.gpus": gpus,
+        "cluster.engine_args": engine_args,
+    }
+    flags = [f"{key}={json.dumps(value)}" for key, value in cluster.items() if value is not None]
+    settings = read_config(config, [*(change or ()), *flags])
     if output is not None:
         settings = settings.model_copy(update={"output": output})
     if dry_run:
-        table.show_plan(plan(settings, config, allow_code=allow_code), as_json=as_json)
+        plans = plan(settings, config, allow_code=allow_code)
+        table.show_plan(plans, executor=str(settings.placement or "local"), as_json=as_json)
         return
     go_on = resume()
     agreed = (lambda _: True) if accept_changes else confirm

@@ -33,18 +33,25 @@ LOG = 16 * 1024  # bytes kept of what llama.cpp says
 class LocalModel:
     """The catalog model or GGUF file `name_or_path`, as a Model.
 
-    context: tokens of the longest prompt with its answer; parallel: answers written at once. Entering it
-    downloads a catalog model that is not there yet and starts the server. Raises InputError for an unknown
-    name, MissingExtra without xllamacpp, ModelError (fatal) where the server cannot start.
+    context: tokens of the longest prompt with its answer; parallel: answers written at once; threads: by default one
+    for each core. Entering it downloads a catalog model that is not there yet and starts the server. Raises InputError
+    for an unknown name, MissingExtra without xllamacpp, ModelError (fatal) where the server cannot start.
     """
 
-    def __init__(self, name_or_path: str, *, context: int | None = None, parallel: int | None = None) -> None:
+    def __init__(
+        self,
+        name_or_path: str,
+        *,
+        context: int | None = None,
+        parallel: int | None = None,
+        threads: int | None = None,
+    ) -> None:
         self.name = f"local/{name_or_path}"
         self.identity = ""
         self.context: int | None = context or CONTEXT
         self.concurrency = self.max_n = parallel or SLOTS
         self.chain = True
-        self._name_or_path = name_or_path
+        self._name_or_path, self._threads = name_or_path, threads
         self._path = Path()
         self._server: _Server | None = None
         self._starts = 0
@@ -94,7 +101,7 @@ class LocalModel:
                 key=secrets.token_urlsafe(24),
                 slots=self.concurrency,
                 context=self.context or CONTEXT,
-                threads=physical_cores(),
+                threads=self._threads or physical_cores(),
             )
             self._server = await _Server.start(self.name, self.identity, settings)
             return self._server
