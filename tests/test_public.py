@@ -84,7 +84,7 @@ def locked(lock: Path) -> dict[str, list[str]]:
 
 
 def test_there_are_locks() -> None:
-    assert {lock.stem for lock in LOCKS} == {"base", "local", "dev", "installer"}
+    assert {lock.stem for lock in LOCKS} == {"base", "local", "dev", "installer", "ray"}
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
