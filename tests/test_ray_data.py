@@ -20,6 +20,7 @@ for package in ("ray", "pandas", "pyarrow"):
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(1200)]
 
 OWED = 2 * (4 * 2 * 6 + 4)
+TRIAL = 8  # rollouts of a trial before the run, at most
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +58,9 @@ def test_answers_are_those_of_one_machine(cluster: Nodes, problems: Path, tmp_pa
         assert "set GENERIC_API_KEY" in refused.stderr
     with serving() as url:
         said = whole(command(problems, run, *at(url), *batches(cluster)))
-        assert max(answered(url).values()) == 1 or sum(answered(url).values()) <= OWED + 8
+        assert OWED <= sum(answered(url).values()) <= OWED + TRIAL
     assert f"asked in batches by 2 replicas with Ray Data on the cluster at {cluster.address}" in said
-    assert "ray" not in said.replace(cluster.address, "").replace("ray-data", "")
+    assert not [line for line in said.splitlines() if "INFO" in line or "Running" in line]  # Ray Data's talk
     assert len(stored(run)) == OWED
     assert rankings(run) == rankings(alone)
     assert rows(run) == rows(alone)
@@ -88,6 +89,6 @@ def test_the_driver_is_killed(cluster: Nodes, problems: Path, tmp_path: Path) ->
         assert stored(run)[: len(before)] == before
         assert len(stored(run)) == len(set(stored(run))) == OWED
         again = sum(n - 1 for n in answered(url).values())
-    assert again <= 2 * in_flight + 8  # what was in flight or on its way to be stored, and trials
+    assert again <= 2 * in_flight + TRIAL  # in flight, or on the way to be stored
     assert rankings(run) == rankings(alone)
     assert rows(run) == rows(alone)

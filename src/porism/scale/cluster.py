@@ -43,9 +43,6 @@ class Cluster:
         needs = ("ray", "pandas", "pyarrow") if self.placement.batches else ("ray",)
         if not all(map(find_spec, needs)):
             raise MissingExtra(f"--executor {extra}", extra)
-        if self.placement.batches:
-            # Ray Data makes Ray's core warn of something harmless, on stderr.
-            os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
         self._ours = await asyncio.to_thread(_connect, self.placement.address)
         return self
 
