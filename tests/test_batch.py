@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence, Set
 from functools import wraps
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +16,13 @@ import pytest
 
 from porism.bench.config import read_config
 from porism.bench.run import plan
-from porism.config import RankConfig
+from porism.config import Placement, RankConfig
 from porism.data import write_problems
 from porism.errors import ConfigError, ModelError
 from porism.lane import Lane, RetryPolicy
 from porism.scale.batch import BatchModel
-from porism.scale.ray_data import engine_options
+from porism.scale.cluster import Cluster
+from porism.scale.ray_data import _Vllm, engine_options, open_batches
 from porism.types import Call, Completion, Message, Prompt, Reply, Sampling, Usage
 from samples import problem
 
@@ -156,6 +160,60 @@ def test_an_allocation_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError, match=r"methods\.utility: --executor ray-data"):
         plan(read_config(file, []), file)
+
+
+def test_faults_of_the_user_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "problems.jsonl"
+    write_problems([problem()], file)
+    command = [
+        sys.executable,
+        "-m",
+        "porism",
+        "rank",
+        str(file),
+        "--executor",
+        "ray-data",
+        "-o",
+        str(tmp_path / "run"),
+    ]
+    wrong = {"leave the allocation out": ["--allocation", "toptwo"]}
+    if not all(map(find_spec, ("ray", "pandas", "pyarrow"))):
+        wrong["--executor ray-data needs the extra 'ray-data'"] = ["--model", "generic/m"]
+    for reason, flags in wrong.items():
+        ended = subprocess.run([*command, *flags], capture_output=True, text=True, timeout=60)
+        assert ended.returncode == 2, ended.stderr
+        assert reason in " ".join(ended.stderr.split())
+
+
+def test_what_ray_data_cannot_ask_is_refused() -> None:
+    cluster = Cluster(Placement(batches=True), print)
+    both = ["http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1"]
+    for spec, where in (("local/qwen2.5-coder-0.5b", None), ("fake/default", None), ("generic/m", both)):
+        with pytest.raises(ConfigError, match="asks one server"):
+            open_batches(cluster, asyncio.Lock(), spec, base_url=where)
+    with pytest.raises(ConfigError, match="needs a GPU"):
+        open_batches(Cluster(Placement(batches=True, gpus=0), print), asyncio.Lock(), "vllm/m")
+    assert open_batches(cluster, asyncio.Lock(), "vllm/org/m").identity == "org/m"
+
+
+def test_a_row_of_vllm_is_a_reply() -> None:
+    cluster = Cluster(Placement(batches=True, engine_args="--max-model-len 100"), print)
+    pipeline = open_batches(cluster, asyncio.Lock(), "vllm/org/m")._pipeline
+    assert isinstance(pipeline, _Vllm)
+
+    def read(prompt: int, completion: int, error: str = "") -> Reply | ModelError:
+        row = {"generated_text": "5", "num_input_tokens": prompt, "num_generated_tokens": completion}
+        return pipeline._read(Call(PROMPT, 7), {**row, "__inference_error__": error})
+
+    ended = [read(10, 20), read(10, 60), read(80, 20)]  # of 60 tokens at most, in a context of 100
+    assert [answer.completions[0] for answer in ended if isinstance(answer, Reply)] == [
+        Completion(7, "5", reason) for reason in ("stop", "length", "length")
+    ]
+    assert isinstance(ended[0], Reply)
+    assert ended[0].usage == Usage(10, 20, requests=1)
+    failed = read(0, 0, "ValueError: the prompt is longer than the maximum context length of 100")
+    assert isinstance(failed, ModelError)
+    assert failed.kind == "context"
 
 
 def test_options_of_vllm_become_arguments() -> None:

@@ -21,7 +21,7 @@ ROWS = 10_000  # of one batch
 
 
 class Pipeline(Protocol):
-    """What a batch is run by. identity, context and host are known once it is entered."""
+    """What a batch is run by. context and host are known once it is entered."""
 
     @property
     def name(self) -> str: ...
@@ -53,26 +53,18 @@ class Pipeline(Protocol):
 class BatchModel:
     """A Model whose calls `pipeline` answers in batches. turn: held by the one batch of a run that is under way."""
 
-    chain = False
     batched: Literal[True] = True
 
     def __init__(
         self, pipeline: Pipeline, *, turn: asyncio.Lock, silence: float = SILENCE, rows: int = ROWS
     ) -> None:
-        self.name = pipeline.name
-        self.concurrency, self.max_n = rows, 1
+        self.name, self.identity = pipeline.name, pipeline.identity
+        self.concurrency, self.max_n, self.chain = rows, 1, False
+        self.context: int | None = None
         self._pipeline, self._turn, self._silence = pipeline, turn, silence
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue()
         self._left = threading.Event()
         self._server: asyncio.Task[None] | None = None
-
-    @property
-    def identity(self) -> str:
-        return self._pipeline.identity
-
-    @property
-    def context(self) -> int | None:
-        return self._pipeline.context
 
     @property
     def host(self) -> str | None:
@@ -80,6 +72,7 @@ class BatchModel:
 
     async def __aenter__(self) -> BatchModel:
         await self._pipeline.__aenter__()
+        self.context = self._pipeline.context
         self._server = asyncio.create_task(self._serve())
         return self
 
