@@ -22,7 +22,8 @@ from porism.errors import ConfigError, ModelError
 from porism.lane import Lane, RetryPolicy
 from porism.scale.batch import BatchModel
 from porism.scale.cluster import Cluster
-from porism.scale.ray_data import _Vllm, engine_options, open_batches
+from porism.scale.ray_data import open_batches
+from porism.scale.vllm_rows import VllmRows, engine_options
 from porism.types import Call, Completion, Message, Prompt, Reply, Sampling, Usage
 from samples import problem
 
@@ -199,7 +200,7 @@ def test_what_ray_data_cannot_ask_is_refused() -> None:
 def test_a_row_of_vllm_is_a_reply() -> None:
     cluster = Cluster(Placement(batches=True, engine_args="--max-model-len 100"), print)
     pipeline = open_batches(cluster, asyncio.Lock(), "vllm/org/m")._pipeline
-    assert isinstance(pipeline, _Vllm)
+    assert isinstance(pipeline, VllmRows)
 
     def read(prompt: int, completion: int, error: str = "") -> Reply | ModelError:
         row = {"generated_text": "5", "num_input_tokens": prompt, "num_generated_tokens": completion}

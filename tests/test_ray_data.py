@@ -70,7 +70,7 @@ def test_rows_that_fail_are_asked_again(cluster: Nodes, problems: Path, tmp_path
     run, alone = tmp_path / "run", calm(problems, tmp_path / "alone")
     with serving(error=0.15, limited=0.05, html=0.05) as url:
         whole(command(problems, run, *at(url), *batches(cluster)))
-    assert (run / "failures.jsonl").read_text().count("\n") >= 5
+    assert (run / "errors.jsonl").read_text().count("\n") >= 5
     assert rankings(run) == rankings(alone)
     assert rows(run) == rows(alone)
 
