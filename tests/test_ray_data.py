@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,14 @@ def batches(nodes: Nodes, *flags: str) -> tuple[str, ...]:
     return "--executor", "ray-data", "--address", nodes.address, "--replicas", "2", "--cpus", "0", *flags
 
 
+def settled(url: str) -> int:
+    """Answers of the server when none came for a while: Ray's workers outlive a killed driver by moments."""
+    found = -1
+    while found != (found := sum(answered(url).values())):
+        time.sleep(5)
+    return found
+
+
 def calm(problems: Path, run: Path) -> Path:
     """The run without Ray."""
     with serving() as url:
@@ -77,7 +86,6 @@ def test_rows_that_fail_are_asked_again(cluster: Nodes, problems: Path, tmp_path
 
 def test_the_driver_is_killed(cluster: Nodes, problems: Path, tmp_path: Path) -> None:
     run, alone = tmp_path / "run", calm(problems, tmp_path / "alone")
-    in_flight = 2 * 4
     with serving(latency=1) as url:
         flags = command(problems, run, *at(url), *batches(cluster, "--concurrency", "4"))
         with subprocess.Popen(flags, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
@@ -85,10 +93,11 @@ def test_the_driver_is_killed(cluster: Nodes, problems: Path, tmp_path: Path) ->
             process.send_signal(signal.SIGKILL)
         before = stored(run)
         assert len(before) < OWED
+        at_kill = settled(url)
         whole(flags)
         assert stored(run)[: len(before)] == before
         assert len(stored(run)) == len(set(stored(run))) == OWED
-        again = sum(n - 1 for n in answered(url).values())
-    assert again <= 2 * in_flight + TRIAL  # in flight, or on the way to be stored
+        # The rest only: what was stored before was not asked for again.
+        assert sum(answered(url).values()) - at_kill <= OWED - len(before) + TRIAL
     assert rankings(run) == rankings(alone)
     assert rows(run) == rows(alone)
