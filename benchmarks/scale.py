@@ -3,7 +3,7 @@
     python benchmarks/scale.py [PROBLEMS]      192 problems: a minute or two; prints the table of docs/scale.md
 
 A discrete-event simulation on a heap of its own, no library: the only events are that a generation ends, that a replica
-fails and that it is back. A replica has SLOTS streams of equal, constant speed. A candidate's generations wait at the
+fails and that it is back. A replica has `slots` streams of equal, constant speed. A candidate's generations wait at the
 replica that rendezvous hashing names; one with nothing left to do takes from the longest queue. A replica that fails
 loses its cache and what is in flight, which is asked again. Every number below is an assumption of the simulation; what
 it tells are ratios. Real servers speed up when few streams are left, so the tails here are longer than theirs.
@@ -24,13 +24,26 @@ from typing import NamedTuple
 CANDIDATES, NEIGHBORS = 10, 2
 ROUNDS = (2, 2, 4, 8, 16, 32)  # 64 rollouts
 HALVING = (10, 10, 10, 5, 5, 3)  # candidates left in each round: 296 of 640 rollouts a neighbor
-TOKENS, SPREAD, MOST = 7_500, 0.6, 16_384  # mean, sigma of the logarithm, and the most, of completion tokens
-PREFIX = 4_000  # tokens
-SLOTS = 64
-SPEED = 12.5  # tokens a second of a stream
-PREFILL = 10 * SLOTS * SPEED  # tokens a second of a replica that reads
-LIFE, REPAIR = 24.0, 1 / 6  # hours between failures of a replica, on average, and until it is back
-SLOW_SHARE, SLOW = 0.125, 0.5  # of the replicas, at this share of the speed; one of 8, none of 1
+READS = 10  # times as many tokens a second as it writes
+SLOW = 0.5  # the speed of a slow replica, as a share of that of others
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """What completions are, and replicas. The paper's run, by default."""
+
+    tokens: float = 7_500  # mean of a completion
+    spread: float = 0.6  # sigma of its logarithm
+    most: int = 16_384  # where it is cut
+    prefix: int = 4_000  # tokens
+    slots: int = 64  # streams of a replica
+    speed: float = 12.5  # tokens a second of a stream
+    life: float = 24.0  # hours between failures of a replica, on average
+    repair: float = 1 / 6  # hours until it is back
+    slow_share: float = 0.125  # of the replicas: one of 8, none of 1
+
+
+PAPER = Conditions()
 
 
 class Task(NamedTuple):
@@ -65,11 +78,20 @@ class Simulation:
     """One run. adaptive: half of the candidates leave on the way, and each round waits for the one before."""
 
     def __init__(
-        self, replicas: int, problems: int, *, adaptive: bool, failures: bool, stragglers: bool, seed: int
+        self,
+        replicas: int,
+        problems: int,
+        *,
+        adaptive: bool = False,
+        failures: bool = False,
+        stragglers: bool = False,
+        seed: int = 1,
+        conditions: Conditions = PAPER,
     ) -> None:
         self._rng = random.Random(seed)
-        slow = int(replicas * SLOW_SHARE) if stragglers else 0
-        self._replicas = [Replica(SPEED * (SLOW if i < slow else 1)) for i in range(replicas)]
+        self._given = conditions
+        slow = int(replicas * conditions.slow_share) if stragglers else 0
+        self._replicas = [Replica(conditions.speed * (SLOW if i < slow else 1)) for i in range(replicas)]
         self._events: list[tuple[float, int, int]] = []  # time, event, replica
         self._numbers = count()
         self._problems = problems
@@ -101,11 +123,12 @@ class Simulation:
                 self._fail(r)
             elif event == self._repairing.get(r):
                 replica.up = True
-                self._next_failure(r)
+                if self._failures:
+                    self._next_failure(r)
                 self._dispatch(r)
         return Outcome(
             hours=self._now / 3600,
-            ideal=self._tokens / (len(self._replicas) * SLOTS * SPEED) / 3600,
+            ideal=self._tokens / (len(self._replicas) * self._given.slots * self._given.speed) / 3600,
             redone=self._lost / self._tokens,
             prefills=self._prefills / (self._problems * CANDIDATES),
         )
@@ -115,8 +138,12 @@ class Simulation:
         heapq.heappush(self._events, (self._now + seconds, event, r))
         return event
 
+    def fail_after(self, seconds: float, r: int) -> None:
+        """Let replica r fail, so long from now."""
+        self._failing[r] = self._at(seconds, r)
+
     def _next_failure(self, r: int) -> None:
-        self._failing[r] = self._at(self._rng.expovariate(1 / (LIFE * 3600)), r)
+        self.fail_after(self._rng.expovariate(1 / (self._given.life * 3600)), r)
 
     def _fail(self, r: int) -> None:
         """What was in flight is asked again, wherever there is room; what it has cost is lost."""
@@ -127,7 +154,7 @@ class Simulation:
         replica.running.clear()
         replica.cached.clear()
         replica.up = False
-        self._repairing[r] = self._at(REPAIR * 3600, r)
+        self._repairing[r] = self._at(self._given.repair * 3600, r)
         self._dispatch_all()
 
     def _submit(self, problem: int) -> None:
@@ -139,13 +166,18 @@ class Simulation:
                 prefix = problem * CANDIDATES + candidate
                 queue = self._replicas[self._home(prefix)].queue
                 for _ in range(ROUNDS[number] * NEIGHBORS):
-                    tokens = self._rng.lognormvariate(_MU, SPREAD)
-                    task = Task(problem, prefix, max(1, min(MOST, round(tokens))))
+                    task = Task(problem, prefix, self._length())
                     queue.append(task)
                     self._open[problem] += 1
                     self._left += 1
                     self._tokens += task.tokens
         self._round[problem] = last
+
+    def _length(self) -> int:
+        """Tokens of a completion. The mean is that of the conditions before the cut."""
+        mu = math.log(self._given.tokens) - self._given.spread**2 / 2
+        tokens = self._rng.lognormvariate(mu, self._given.spread)
+        return max(1, min(self._given.most, round(tokens)))
 
     def _home(self, prefix: int) -> int:
         if prefix not in self._homes:
@@ -167,7 +199,7 @@ class Simulation:
 
     def _dispatch(self, r: int) -> None:
         replica = self._replicas[r]
-        while replica.up and len(replica.running) < SLOTS:
+        while replica.up and len(replica.running) < self._given.slots:
             if replica.queue:
                 task = replica.queue.popleft()
             else:
@@ -179,11 +211,8 @@ class Simulation:
             if task.prefix not in replica.cached:
                 replica.cached.add(task.prefix)
                 self._prefills += 1
-                seconds += PREFIX / PREFILL
+                seconds += self._given.prefix / (READS * self._given.slots * self._given.speed)
             replica.running[self._at(seconds, r)] = (task, self._now)
-
-
-_MU = math.log(TOKENS) - SPREAD**2 / 2  # of the logarithm, so that the mean is TOKENS before the cut at MOST
 
 
 def main() -> None:
@@ -199,7 +228,7 @@ def main() -> None:
                 ("failures", True, False),
                 ("both", True, True),
             ):
-                if stragglers and not int(replicas * SLOW_SHARE):
+                if stragglers and not int(replicas * PAPER.slow_share):
                     continue
                 found = Simulation(
                     replicas, problems, adaptive=adaptive, failures=failures, stragglers=stragglers, seed=1

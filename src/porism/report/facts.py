@@ -62,7 +62,7 @@ def summary(pages: Sequence[Page]) -> str:
     decided = [r for r in rankings if r.leaders]
     ahead = sum(len(r.leaders) == 1 and len(r.ranking) > 1 for r in decided)
     tied = len(decided) - ahead
-    parts = [f"in {ahead:,} one candidate is ahead"]
+    parts = [f"in {ahead:,} one candidate is ahead" if ahead else "in none is one candidate ahead"]
     if tied:
         parts.append(f"in {tied:,} the first cannot be told apart from the next")
     if open_ := len(rankings) - len(decided):
