@@ -53,7 +53,7 @@ lock: .venv/.uv
 	$(LOCK) --upgrade pyproject.toml --extra local --extra learn --extra report --group build --group dev -o requirements/dev.lock
 	$(LOCK) -c requirements/dev.lock pyproject.toml --extra local --extra report --group build -o requirements/local.lock
 	$(LOCK) -c requirements/dev.lock pyproject.toml --group build -o requirements/base.lock
-	$(LOCK) -c requirements/dev.lock pyproject.toml --extra ray --group build -o requirements/ray.lock
+	$(LOCK) -c requirements/dev.lock pyproject.toml --extra ray --extra ray-data --group build -o requirements/ray.lock
 	$(LOCK) --upgrade --group installer -o requirements/installer.lock
 
 clean:

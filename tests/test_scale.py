@@ -37,7 +37,8 @@ helper = subprocess.Popen(["sleep", "600"])
 pathlib.Path(os.environ["PIDS"]).write_text(f"{os.getpid()} {helper.pid}")
 pathlib.Path(os.environ["PIDS"] + ".options").write_text(" ".join(options))
 sys.path.insert(0, os.environ["TESTS"])
-sys.argv[1:] = ["--port", options[options.index("--port") + 1], "--key", os.environ["VLLM_API_KEY"], "--latency", "0.1"]
+port = options[options.index("--port") + 1]
+sys.argv[1:] = ["--port", port, "--key=" + os.environ["VLLM_API_KEY"], "--latency", "0.1"]
 import server
 server.main()
 """
@@ -205,7 +206,7 @@ def test_settings_of_ray_need_ray() -> None:
     assert str(placed) == "4 replicas with Ray on the cluster at auto"
     with pytest.raises(ConfigError, match="replicas, cpus: only with Ray"):
         RankConfig(replicas=2, cpus=1)
-    with pytest.raises(ConfigError, match="'slurm': local or ray"):
+    with pytest.raises(ConfigError, match="'slurm': local, ray or ray-data"):
         RankConfig(executor="slurm")
     with pytest.raises(ConfigError, match="replicas is 0"):
         RankConfig(executor="ray", replicas=0)

@@ -37,6 +37,8 @@ EMBEDDED: dict[str, Any] = {"temperature": 0.5, "top_p": 0.95, "top_k": 40, "min
 class Placement:
     """Replicas of each model on a Ray cluster, and what each of them gets; as text, the same in words.
 
+    batches: whether Ray Data asks, in large batches, in place of actors of porism's.
+
     address: "auto" for the cluster that this machine belongs to, HOST:PORT of its head, or "local" for a cluster of
     this machine alone. cpus and gpus are those of one replica. gpus (1 where not given) and engine_args, options of
     `vllm serve`, are for vLLM that runs in the replicas. Raises ConfigError.
@@ -47,6 +49,7 @@ class Placement:
     cpus: int = 1
     gpus: int | None = None
     engine_args: str = ""
+    batches: bool = False
 
     def __post_init__(self) -> None:
         for name, low in (("replicas", 1), ("cpus", 0), ("gpus", 0)):
@@ -57,10 +60,14 @@ class Placement:
     def __str__(self) -> str:
         number = f"{self.replicas} replica" + ("" if self.replicas == 1 else "s")
         where = "this machine" if self.address == "local" else f"the cluster at {self.address}"
-        return f"{number} with Ray on {where}"
+        return f"{number} with Ray{' Data' if self.batches else ''} on {where}"
 
 
-EXECUTORS = ("local", "ray")
+EXECUTORS = ("local", "ray", "ray-data")
+NO_ALLOCATION = (
+    "--executor ray-data asks all rollouts in large batches, and an allocation decides after every round where the "
+    "next ones go: leave the allocation out, or take --executor ray"
+)
 
 
 def placement(executor: str, settings: Mapping[str, Any]) -> Placement | None:
@@ -69,10 +76,10 @@ def placement(executor: str, settings: Mapping[str, Any]) -> Placement | None:
     Raises ConfigError for an unknown executor, and for settings that only Ray has a use for.
     """
     given = {name: value for name, value in settings.items() if value is not None}
-    if executor == "ray":
-        return Placement(**given)
+    if executor in ("ray", "ray-data"):
+        return Placement(batches=executor == "ray-data", **given)
     if executor != "local":
-        raise ConfigError(f"executor {executor!r}: {' or '.join(EXECUTORS)}")
+        raise ConfigError(f"executor {executor!r}: {', '.join(EXECUTORS[:-1])} or {EXECUTORS[-1]}")
     if given:
         raise ConfigError(f"{', '.join(given)}: only with Ray, as in --executor ray")
     return None
@@ -90,7 +97,8 @@ class RankConfig:
     own, which are then imported and called. calibration: a file of `porism calibrate`, for P(right); prior: the share
     of right candidates in these pools. allocation: a policy that shares the rollouts out among candidates, with
     its goal, the `top` of goal top-k, epsilon and confidence; see `sharing`. executor: "local" asks from this process,
-    "ray" from replicas on a cluster, with address, replicas, cpus, gpus and engine_args; see `placement`.
+    "ray" from replicas on a cluster, with address, replicas, cpus, gpus and engine_args, "ray-data" in batches of Ray
+    Data there; see `placement`.
     """
 
     models: tuple[str, ...] = (DEFAULT_MODEL,)
@@ -168,7 +176,9 @@ class RankConfig:
             raise ConfigError(
                 "the price of a token is unknown: say --price IN,OUT (dollars per million tokens) with --max-cost"
             )
-        _ = self.sharing, self.placement
+        sharing, placement = self.sharing, self.placement
+        if sharing is not None and placement is not None and placement.batches:
+            raise ConfigError(NO_ALLOCATION)
 
     @property
     def placement(self) -> Placement | None:

@@ -20,7 +20,8 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from math import inf
+from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import structs
 
@@ -62,6 +63,13 @@ Lost = Callable[[Pending, ModelError], None]
 Failed = Callable[[Pending, ModelError], None]
 
 
+@runtime_checkable
+class Batched(Protocol):
+    """What a Model is as well that answers in large batches: all it can take goes out at once, without a deadline."""
+
+    batched: Literal[True]
+
+
 class Others(Protocol):
     """The lanes of the other servers of the same model."""
 
@@ -97,8 +105,9 @@ class Lane:
         self.model = model
         self.in_flight = 0  # rollouts
         self.calls_in_flight = 0
-        self.limit: float = min(model.concurrency, 16)
-        self._policy = policy
+        batched = isinstance(model, Batched)  # an answer is as late as its batch, which may take days
+        self.limit: float = model.concurrency if batched else min(model.concurrency, 16)
+        self._policy = replace(policy, attempt_deadline=inf, total_deadline=inf) if batched else policy
         self._landed, self._lost, self._failed = landed, lost, failed
         self._may_start, self._stop, self._waiting = may_start, stop, waiting
         self._others = others

@@ -6,6 +6,7 @@ so a dry run starts nothing and sends nothing.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, replace
@@ -205,9 +206,11 @@ async def opener(stack: AsyncExitStack, placement: Placement | None, watch: Watc
         from porism.models import open_model
 
         return open_model
-    from porism.scale import Cluster, open_replicas
+    from porism.scale import Cluster, open_batches, open_replicas
 
     cluster = await stack.enter_async_context(Cluster(placement, watch.note))
+    if placement.batches:
+        return partial(open_batches, cluster, asyncio.Lock())
     return partial(open_replicas, cluster)
 
 

@@ -106,7 +106,7 @@ class BenchConfig(_Table):
 
     pools: whether the set's pools were balanced by hand (so many right, so many wrong) or are what some models gave.
     human, estimand: see docs/metrics.md. metrics: an empty list needs no label, and gives scores alone. executor:
-    "local", or "ray" for replicas as `cluster` says.
+    "local", "ray" for replicas as `cluster` says, or "ray-data" for batches of Ray Data there.
     """
 
     data: Annotated[tuple[Path, ...], Field(min_length=1)]

@@ -25,7 +25,7 @@ from porism.bench.cost import works
 from porism.bench.evaluate import Evaluated, check_labels, evaluated, scores
 from porism.bench.problems import read_problems
 from porism.budget import Budget
-from porism.config import changed
+from porism.config import NO_ALLOCATION, changed
 from porism.data import data_hash
 from porism.engine import Engine, Watch, replay
 from porism.errors import ConfigError
@@ -207,7 +207,9 @@ def _check_names(config: BenchConfig) -> None:
     """InputError for settings that cannot be, and for a comparison of a method or metric that is not there."""
     from porism.metrics.formulas import check
 
-    _ = config.placement
+    shared = [name for name, table in config.methods.items() if "allocation" in table]
+    if shared and config.placement is not None and config.placement.batches:
+        raise ConfigError(f"methods.{shared[0]}: {NO_ALLOCATION}")
     if not config.methods:
         raise ConfigError("there are no methods: write a table [methods.utility]")
     for name in config.primary.methods if config.primary else ():

@@ -23,7 +23,10 @@ MaxRequests = Annotated[int | None, typer.Option(help="Stop after so many reques
 MaxTokensTotal = Annotated[int | None, typer.Option(help="Stop after so many tokens (exit 3).")]
 MaxCost = Annotated[float | None, typer.Option(help="Stop after so many dollars (exit 3); needs --price.")]
 Executor = Annotated[
-    str | None, typer.Option(help="Who asks: this process (local), or replicas on a cluster (ray). [local]")
+    str | None,
+    typer.Option(
+        help="Who asks: this process (local), replicas on a cluster (ray), or batches of Ray Data (ray-data). [local]"
+    ),
 ]
 Address = Annotated[
     str | None, typer.Option(help="Ray: auto, HOST:PORT of the head, or local (this machine alone). [auto]")

@@ -124,7 +124,7 @@ class OpenAIModel:
         while True:
             try:
                 url = f"{self.base_url}/chat/completions"
-                body = await self._post(url, wire.payload(call, self.served_name, quirks))
+                body = await self.post(url, wire.payload(call, self.served_name, quirks))
                 reply = wire.parse(body, call, self._key)
             except ModelError as error:
                 learned = wire.remedy(error, call, quirks)
@@ -143,7 +143,8 @@ class OpenAIModel:
                 self.max_n = 1
         return reply
 
-    async def _post(self, url: str, body: bytes) -> bytes:
+    async def post(self, url: str, body: bytes) -> bytes:
+        """What the server answers to a JSON body. Raises ModelError."""
         headers = {"Content-Type": "application/json"}
         try:
             async with (

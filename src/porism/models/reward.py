@@ -55,7 +55,7 @@ class RewardModel(OpenAIModel):
         """The reward of the prompt's two messages as the text of every completion. Raises ModelError."""
         url = f"{self.base_url.removesuffix('/v1')}/{self.shape}"
         try:
-            body = await self._post(url, payload(call.prompt, self.served_name, self.shape))
+            body = await self.post(url, payload(call.prompt, self.served_name, self.shape))
         except ModelError as error:
             raise await self._explained(error) from None
         value, usage = parse(body, self.shape)

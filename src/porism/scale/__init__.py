@@ -5,7 +5,9 @@ which replica, and what happens after a failure stays with the engine, its route
 plans, rounds, budgets, scores and resuming are the same, and only the driver writes.
 """
 
+from porism.scale.batch import BatchModel
 from porism.scale.cluster import Cluster
+from porism.scale.ray_data import open_batches
 from porism.scale.replicas import Replicas, open_replicas
 
-__all__ = ["Cluster", "Replicas", "open_replicas"]
+__all__ = ["BatchModel", "Cluster", "Replicas", "open_batches", "open_replicas"]

@@ -39,8 +39,10 @@ class Cluster:
         self._ours = False
 
     async def __aenter__(self) -> Cluster:
-        if find_spec("ray") is None:
-            raise MissingExtra("--executor ray", "ray")
+        extra = "ray-data" if self.placement.batches else "ray"
+        needs = ("ray", "pandas", "pyarrow") if self.placement.batches else ("ray",)
+        if not all(map(find_spec, needs)):
+            raise MissingExtra(f"--executor {extra}", extra)
         self._ours = await asyncio.to_thread(_connect, self.placement.address)
         return self
 

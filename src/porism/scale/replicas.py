@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import structs
 
 from porism import __version__
+from porism.config import Placement
 from porism.errors import ConfigError, InputError, ModelError, PorismError
 from porism.scale.cluster import Cluster, Gone
 from porism.scale.worker import Facts, Failed, Place, Setup
@@ -52,6 +53,19 @@ def open_replicas(
     open_model, for each replica. Raises ConfigError for settings of vLLM where none is started.
     """
     asked = cluster.placement
+    setup = set_up(asked, spec, base_url=base_url, context=context, concurrency=concurrency)
+    return Replicas(setup, cluster, asked.replicas)
+
+
+def set_up(
+    asked: Placement,
+    spec: str,
+    *,
+    base_url: str | Sequence[str] | None,
+    context: int | None,
+    concurrency: int | None,
+) -> Setup:
+    """The engine of a replica, as `open_replicas` says."""
     urls = (base_url,) if isinstance(base_url, str) else tuple(base_url or ())
     setup = Setup(spec=spec, base_url=urls, context=context, concurrency=concurrency, cpus=asked.cpus)
     if setup.starts_vllm:
@@ -62,7 +76,7 @@ def open_replicas(
             f"{spec}: GPUs and engine arguments are for vLLM that runs in the replicas; leave --gpus and --engine-args "
             "out, or write vllm/MODEL without --base-url"
         )
-    return Replicas(setup, cluster, asked.replicas)
+    return setup
 
 
 def _words(arguments: str) -> tuple[str, ...]:
