@@ -11,9 +11,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 
 import porism
+from porism.inference import t_interval
 from porism.methods.ranking import Ranking
 from porism.types import Problem
 
@@ -43,12 +44,10 @@ def acc_at_1(right: list[float], wrong: list[float]) -> float:
 
 def interval(values: list[float]) -> str:
     """Mean with its 95 % t interval; the values are one a problem group."""
-    from scipy.stats import t
-
-    if len(values) < 2:
+    span = t_interval(values)
+    if span is None:
         return f"{mean(values):.2f}" if values else "-"
-    half = t.ppf(0.975, len(values) - 1) * stdev(values) / len(values) ** 0.5
-    return f"{mean(values):.2f} ({max(0, mean(values) - half):.2f} .. {min(1, mean(values) + half):.2f})"
+    return f"{mean(values):.2f} ({max(0, span[0]):.2f} .. {min(1, span[1]):.2f})"
 
 
 def line(name: str, found: list[tuple[Problem, Ranking]]) -> str:

@@ -16,10 +16,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 from porism.data import read_problems, write_problems
+from porism.inference import t_interval
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "gsm8k_rgym.jsonl"
 MODEL = "local/qwen2.5-coder-1.5b"
@@ -64,12 +65,10 @@ def compare(folder: Path) -> None:
 
 def interval(values: list[float]) -> str:
     """Mean with its 95 % t interval over targets."""
-    from scipy.stats import t
-
-    if len(values) < 2:
+    span = t_interval(values)
+    if span is None:
         return f"{mean(values):.2f}" if values else "-"
-    half = t.ppf(0.975, len(values) - 1) * stdev(values) / len(values) ** 0.5
-    return f"{mean(values):.2f} ({mean(values) - half:.2f} .. {mean(values) + half:.2f})"
+    return f"{mean(values):.2f} ({span[0]:.2f} .. {span[1]:.2f})"
 
 
 def table(folder: Path) -> None:

@@ -164,14 +164,8 @@ class _Server:
         return self._process.returncode is None
 
     async def has_ended(self) -> bool:
-        """Whether the process has ended. One that dropped its connections is given a moment for that."""
-        try:
-            async with asyncio.timeout(1.0):
-                await self._process.wait()
-        except TimeoutError:
-            return False
-        await self._reader
-        return True
+        """Whether the process has ended."""
+        return await has_ended(self._process, self._reader)
 
     async def stop(self) -> None:
         """End the process and the client; both may have ended before."""
@@ -220,4 +214,15 @@ async def _located(name_or_path: str) -> tuple[Path, str]:
         stop.set()
 
 
-__all__ = ["LocalModel", "physical_cores"]
+async def has_ended(process: asyncio.subprocess.Process, reader: asyncio.Task[None]) -> bool:
+    """Whether a process has ended, and all it said is read. One that dropped its connections is given a moment."""
+    try:
+        async with asyncio.timeout(1.0):
+            await process.wait()
+    except TimeoutError:
+        return False
+    await reader
+    return True
+
+
+__all__ = ["LocalModel", "has_ended", "physical_cores"]

@@ -19,6 +19,7 @@ from pathlib import Path
 import aiohttp
 
 from porism.errors import ModelError
+from porism.models.local import has_ended
 from porism.models.openai import OpenAIModel
 from porism.types import Call, Reply
 
@@ -150,13 +151,7 @@ class VllmModel:
         """Whether the server has ended, after a moment to do so."""
         assert self._process is not None
         assert self._reader is not None
-        try:
-            async with asyncio.timeout(1.0):
-                await self._process.wait()
-        except TimeoutError:
-            return False
-        await self._reader
-        return True
+        return await has_ended(self._process, self._reader)
 
     def _failure(self, what: str) -> ModelError:
         said = "\n".join(f"    {line}" for line in self._log.decode("utf-8", "replace").splitlines()[-12:])
