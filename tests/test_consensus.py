@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
+from itertools import product
 from typing import Any
 
 import pytest
 
 from porism.errors import ConfigError
-from porism.neighbors.consensus import Rule, Votes, count, objection, samples_each
+from porism.neighbors.consensus import (
+    Rule,
+    Votes,
+    count,
+    in_reach,
+    objection,
+    samples_each,
+    stages,
+)
 from porism.neighbors.program import ProgramCheck, check_program, program_of
 from porism.neighbors.sandbox import Limits
 from porism.types import Completion
@@ -104,6 +114,37 @@ def test_the_counts_add_up(votes: Callable[..., Votes]) -> None:
     rest = found.no_answer + found.undecided + found.missing
     assert found.agreeing + sum(found.others.values()) + rest == found.asked == 9
     assert votes([]).answer is None
+
+
+def tallied(answers: tuple[str, ...]) -> Votes:
+    """The votes of one model's answers, equal where their texts are; "" is a sample without one."""
+    (first, agreeing), *others = Counter(a for a in answers if a).most_common() or [(None, 0)]
+    return Votes(
+        answer=first,
+        agreeing=agreeing,
+        asked=len(answers),
+        others=dict(others),  # type: ignore[arg-type]
+        no_answer=answers.count(""),
+        by_model={"m": (agreeing, len(answers))},
+    )
+
+
+def test_solves_end_early_only_where_all_of_them_would_not_agree_either() -> None:
+    assert [stages(samples) for samples in (1, 2, 4, 8)] == [(1,), (1, 2), (1, 2, 4), (2, 4, 8)]
+    rules = (Rule(), Rule(agreement=0.6, second=0.3), Rule(agreement=1.0))
+    ends = Counter[bool]()
+    for rule in rules:
+        for answers in product(("7", "8", ""), repeat=8):
+            kept = objection(tallied(answers), rule) is None
+            for asked in (2, 4):
+                early = tallied(answers[:asked])
+                if not in_reach(early, rule, 8):
+                    assert not kept
+                    assert objection(early, rule) is not None
+                    ends[True] += 1
+                else:
+                    ends[False] += 1
+    assert min(ends.values()) > 1000
 
 
 def test_a_rule_below_a_half_is_refused() -> None:

@@ -222,6 +222,8 @@ def test_what_solves_agree_on_is_kept_and_the_rest_set_aside(file: Path, tmp_pat
         (ODD, "no agreement"),
         (WRONG, "the target's answer"),
     }
+    asked = {a["proposal"]["question"]: a["votes"]["asked"] for a in aside}
+    assert asked == {BAD: 2, ODD: 4, WRONG: 8}  # solved no further than agreement was in reach
     strategies = {s["name"]: s for s in document["problems"][0]["strategies"]}
     assert strategies["perturb"]["dropped"] == {"the target itself": 3, "duplicate": 7}
     assert strategies["special-case"]["malformed"] == {"no question in the reply": 2}

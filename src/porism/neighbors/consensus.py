@@ -63,6 +63,11 @@ def samples_each(models: int) -> int:
     return 1 if models >= MODELS else SAMPLES // models
 
 
+def stages(samples: int) -> tuple[int, ...]:
+    """Samples of a model to have after each stage: a quarter, a half, all. Most proposals end at the first."""
+    return tuple(sorted({max(1, samples // 4), max(1, samples // 2), samples}))
+
+
 async def count(samples: Mapping[str, Sequence[Completion | None]], checker: Checker) -> Votes:
     """The votes of each model's samples. None is a sample that never came."""
     given: list[tuple[str, str]] = []  # model, answer
@@ -110,6 +115,17 @@ async def _equal(answer: str, other: str, checker: Checker) -> str:
     return verdict.kind if verdict.kind != "undecided" else (await checker.verify(other, Gold(answer))).kind
 
 
+def in_reach(votes: Votes, rule: Rule, samples: int) -> bool:
+    """Whether more solves, up to so many `samples` in all, may still settle an answer that has these votes now."""
+    left = samples - votes.asked + votes.missing
+    sizes = [votes.agreeing, *votes.others.values(), 0]
+    return any(
+        size + left + votes.undecided >= rule.agreement * samples - 1e-9
+        and all(other <= rule.second * samples + 1e-9 for other in sizes[:i] + sizes[i + 1 :])
+        for i, size in enumerate(sizes)
+    )
+
+
 def objection(votes: Votes, rule: Rule) -> str | None:
     """Why the votes settle no answer, in a few words; None where they do."""
     if votes.missing:
@@ -127,4 +143,4 @@ def objection(votes: Votes, rule: Rule) -> str | None:
     return None
 
 
-__all__ = ["Rule", "Votes", "count", "objection", "samples_each"]
+__all__ = ["Rule", "Votes", "count", "in_reach", "objection", "samples_each", "stages"]

@@ -27,7 +27,7 @@ from porism.errors import InputError
 from porism.generate import Generated, Generator, Request
 from porism.methods.prompt import load_template, render
 from porism.neighbors import sandbox
-from porism.neighbors.consensus import Checker, count, objection
+from porism.neighbors.consensus import Checker, Votes, count, in_reach, objection, stages
 from porism.neighbors.making import Decided, Made, MadeProblem, MakeConfig, Strategy, read
 from porism.neighbors.program import check_program
 from porism.neighbors.proposals import Proposal, Screened, parse, screen
@@ -162,28 +162,36 @@ async def _solve(
     proposals: Sequence[Proposal],
     checker: Checker,
 ) -> list[Decided]:
-    """Every proposal that all solvers have answered, with its votes."""
-    targets = {problem.id: problem.answer for problem in problems}
+    """Every proposal that is decided, with its votes: a few solves first, all where agreement is still in reach."""
     template = load_template(None, "solve")
-    requests = [
-        Request(
-            f"{proposal.problem}/{proposal.strategy}/{number}/{solver}",
-            render(template, question=proposal.question),
-            n=config.samples_each,
-            model=config.models.index(solver),
+    whole = config.samples_each * len(config.voters)
+    pending = dict(enumerate(proposals))
+    votes: dict[int, Votes] = {}
+    for samples in stages(config.samples_each):
+        requests = {
+            (number, solver): Request(
+                f"{proposal.problem}/{proposal.strategy}/{number}/{solver}",
+                render(template, question=proposal.question),
+                n=samples,
+                model=config.models.index(solver),
+            )
+            for number, proposal in pending.items()
+            for solver in config.voters
+        }
+        answers = await asking.ask(list(requests.values()))
+        counted = await asyncio.gather(
+            *(
+                count({solver: answers[requests[number, solver].key] for solver in config.voters}, checker)
+                for number in pending
+            )
         )
-        for number, proposal in enumerate(proposals)
-        for solver in config.voters
-    ]
-    answers = iter((await asking.ask(requests)).values())
-    work = [(proposal, {solver: next(answers) for solver in config.voters}) for proposal in proposals]
+        votes |= dict(zip(pending, counted, strict=True))
+        pending = {
+            number: pending[number] for number in pending if in_reach(votes[number], config.rule, whole)
+        }
+    targets = {problem.id: problem.answer for problem in problems}
 
-    async def decide(
-        proposal: Proposal, samples: Mapping[str, Sequence[Completion | None]]
-    ) -> Decided | None:
-        votes = await count(samples, checker)
-        if votes.missing and asking.stopped:
-            return None
+    async def decide(proposal: Proposal, votes: Votes) -> Decided:
         reason, claim, target = objection(votes, config.rule), None, targets[proposal.problem]
         if votes.answer is not None and proposal.claimed is not None:
             claim = (await checker.verify(proposal.claimed, Gold(votes.answer))).kind
@@ -192,7 +200,13 @@ async def _solve(
             reason = THE_TARGETS if same.kind == "correct" else None
         return Decided(proposal=proposal, votes=votes, reason=reason, claim=claim)
 
-    return [one for one in await asyncio.gather(*(decide(*item) for item in work)) if one is not None]
+    return await asyncio.gather(
+        *(
+            decide(proposal, votes[number])
+            for number, proposal in enumerate(proposals)
+            if not (votes[number].missing and asking.stopped)
+        )
+    )
 
 
 async def _check_programs(
