@@ -101,7 +101,12 @@ def problem(
         subject=family.subject,
         candidates=candidates,
         neighbors=tuple(neighbors),
-        metadata={"half": source["half"], "family": source["family"], "parameters": parameters},
+        metadata={
+            "half": source["half"],
+            "family": source["family"],
+            "variant": number,
+            "parameters": parameters,
+        },
     )
 
 
