@@ -48,6 +48,7 @@ def pair(question: str, answer: str) -> str:
             "1. **Question:** 2+2?\n   **Answer:** 4\n\n2. **Question 2:** 3+3?\n**Answer**: $6$.",
             [("2+2?", "4"), ("3+3?", "6")],
         ),
+        ("### Question 1:\nOne?\n\n<answer>1</answer>\n\nQuestion 2: Two?", [("One?", "1"), ("Two?", None)]),
         (
             '[{"question": "One?", "answer": 1}, {"question": "Two?", "answer": "2"}]',
             [("One?", "1"), ("Two?", "2")],

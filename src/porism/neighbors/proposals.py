@@ -201,14 +201,15 @@ _LABEL = re.compile(
 
 
 def _labelled(text: str) -> list[tuple[str, str | None]]:
-    """Pairs of lines that begin with "Question:" and "Answer:"."""
+    """Pairs of lines that begin with "Question:" and "Answer:"; an answer may stand in tags instead."""
     found: list[tuple[str, str | None]] = []
     marks = list(_LABEL.finditer(text))
     ends = [*(mark.start() for mark in marks), len(text)][1:]
     for mark, end in zip(marks, ends, strict=False):
         said = text[mark.end() : end].strip()
         if mark["name"].lower() != "answer":
-            found.append((said, None))
+            tag = _ANSWER_TAG.search(said)
+            found.append((said[: tag.start()], tag[1]) if tag else (said, None))
         elif found and found[-1][1] is None:
             found[-1] = (found[-1][0], said.split("\n\n")[0].strip())
     return found
