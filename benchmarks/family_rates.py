@@ -1,6 +1,6 @@
 """How often a small model answers questions of the gallery's families alone: the table in docs/method-set.md.
 
-    python benchmarks/family_rates.py FOLDER            two questions of every family, 4 rollouts each; resumes
+    python benchmarks/family_rates.py FOLDER            two questions of every family, 2 rollouts each; resumes
     python benchmarks/family_rates.py FOLDER --table    what is there, as a table; asks nothing
     python benchmarks/family_rates.py FOLDER --model local/qwen2.5-coder-1.5b
 
@@ -26,7 +26,7 @@ from porism.types import Problem
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 QUESTIONS = 2
-ROLLOUTS = 4
+ROLLOUTS = 2
 
 
 def sources() -> dict[str, dict[str, Any]]:

@@ -58,7 +58,7 @@ def compare(folder: Path) -> None:
     ]
     write_problems(both, folder / "both.jsonl", force=True)
     checked = porism(
-        "neighbors", "check", folder / "both.jsonl", "-m", MODEL, "-n", 4, "-o", folder / "run", "--json"
+        "neighbors", "check", folder / "both.jsonl", "-m", MODEL, "-n", 8, "-o", folder / "run", "--json"
     )
     (folder / "checked.json").write_text(checked, encoding="utf-8")
 
