@@ -26,12 +26,22 @@ class Measured(NamedTuple):
 
 
 # The wrapper adopts what a command leaves behind, so that the time of killed and orphaned processes counts as well.
+# It and the command end with whoever measures.
 _WRAPPER = """
 import ctypes, json, os, resource, signal, subprocess, sys, time
-if sys.platform == "linux":
-    ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+def on_linux(option, value):
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value)
+PDEATHSIG, CHILD_SUBREAPER = 1, 36
+on_linux(PDEATHSIG, signal.SIGKILL)
+on_linux(CHILD_SUBREAPER, 1)
 begun = time.monotonic()
-done = subprocess.run(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+done = subprocess.run(
+    sys.argv[2:],
+    stdin=subprocess.DEVNULL,
+    stdout=subprocess.PIPE,
+    preexec_fn=lambda: on_linux(PDEATHSIG, signal.SIGKILL),
+)
 seconds = time.monotonic() - begun
 signal.alarm(20)
 try:
