@@ -13,7 +13,7 @@ porism: `porism rank` with its engine, store and verifier; of its own accord it 
 inspect-ai: display none, log_realtime and log_model_api off, no control server, static connections; a task of one
 sample a question with generate() and the scorer pattern().
 lm-eval: local-chat-completions with num_concurrent, no tokenizer, no built-in tasks read, no bootstrap; a
-generate_until task with a regex filter and exact_match, samples logged, its data set cached before.
+generate_until task with a regex filter and exact_match, samples logged, its data set cached by the first round.
 """
 
 from __future__ import annotations
@@ -77,11 +77,17 @@ def problems(requests: int) -> list[Problem]:
     ]
 
 
-def write(folder: Path, requests: int) -> None:
-    """The problem file, and the same questions word for word for the others."""
+class Data(NamedTuple):
+    """A folder with problems.jsonl, and questions.jsonl with the same prompts word for word for the others."""
+
+    folder: Path
+    requests: int
+
+
+@contextmanager
+def made(requests: int) -> Iterator[Data]:
+    """The files that make so many requests."""
     chosen = problems(requests)
-    encode = msgspec.json.encode
-    (folder / "problems.jsonl").write_bytes(b"".join(encode(p) + b"\n" for p in chosen))
     method = Utility(
         solvers=("test-model",),
         sampling=Sampling(max_tokens=1024),
@@ -89,14 +95,19 @@ def write(folder: Path, requests: int) -> None:
         no_example=False,
         target_samples=0,
     )
-    asks = [ask for problem in chosen for ask in method.plan(problem, [])]
     rows = [
         {"question": ask.work.prompt.messages[0].content, "answer": ask.gold.answer}
-        for ask in asks
+        for problem in chosen
+        for ask in method.plan(problem, [])
         if isinstance(ask.work, Generate) and ask.gold is not None
     ]
     assert len(rows) == requests
-    (folder / "questions.jsonl").write_bytes(b"".join(encode(row) + b"\n" for row in rows))
+    encode = msgspec.json.encode
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        (folder / "problems.jsonl").write_bytes(b"".join(encode(p) + b"\n" for p in chosen))
+        (folder / "questions.jsonl").write_bytes(b"".join(encode(row) + b"\n" for row in rows))
+        yield Data(folder, requests)
 
 
 # The server
@@ -155,30 +166,27 @@ def clean() -> dict[str, str]:
     return kept | {"HF_HOME": str(hub), "HF_HUB_OFFLINE": "1", "OPENAI_API_KEY": "none"}
 
 
-def command(side: str, data: Path, url: str, at_once: int, output: Path) -> list[str | Path]:
+def command(side: str, data: Data, url: str, at_once: int, output: Path) -> list[str | Path]:
     """What a user would type."""
     if side != "porism":
-        questions = data / "questions.jsonl"
+        questions = data.folder / "questions.jsonl"
         return [environment(side), HERE / SCRIPTS[side], questions, url, str(at_once), output]
     return [
-        *(sys.executable, "-m", "porism", "rank", data / "problems.jsonl", "-o", output),
+        *(sys.executable, "-m", "porism", "rank", data.folder / "problems.jsonl", "-o", output),
         *("--model", "generic/test-model", "--base-url", url, "--concurrency", str(at_once)),
         *("-n", "1", "--skip-no-example", "--target-samples", "0", "--max-tokens", "1024", "--json"),
     ]
 
 
-def run(side: str, requests: int, at_once: int, delay: float) -> Ran:
-    """One side once, from nothing. Raises where the server did not count exactly the requests, or any failed."""
+def run(side: str, data: Data, at_once: int, delay: float) -> Ran:
+    """One side once, from nothing. Raises where the server did not count exactly the requests, or one failed."""
     with tempfile.TemporaryDirectory() as temporary, serving(delay) as url:
-        data = Path(temporary)
-        write(data, requests)
+        output = Path(temporary) / "out"
         env = dict(os.environ) if side == "porism" else clean()
-        took = measured(*command(side, data, url, at_once, data / "out"), env=env, cwd=data)
+        took = measured(*command(side, data, url, at_once, output), env=env, cwd=Path(temporary))
         seen = counts(url)
-        if seen["marked"] != requests or (data / "out" / "errors.jsonl").exists():
-            raise RuntimeError(
-                f"{side}: the server answered {seen['marked']} of {requests} requests; {took.output}"
-            )
+        if seen["marked"] != data.requests or (output / "errors.jsonl").exists():
+            raise RuntimeError(f"{side}: the server counted {seen} of {data.requests} requests")
         return Ran(took, seen["last"] - seen["first"], int(seen["most_in_flight"]))
 
 
@@ -188,18 +196,21 @@ def run(side: str, requests: int, at_once: int, delay: float) -> Ran:
 def compare(requests: int, at_once: int, pairs: int) -> None:
     """Rounds of all sides, and the ratios of the processor time that each round took."""
     sides = ["porism", *RIVALS]
-    starts = {side: run(side, 1, at_once, 0.0).took.cpu for side in sides}
+    with made(1) as one:
+        # Twice: the first start of an environment compiles its bytecode.
+        starts = {side: run(side, one, at_once, 0.0).took.cpu for side in sides for _ in range(2)}
     runs: dict[str, list[Ran]] = {side: [] for side in sides}
-    for number in range(pairs):
-        for side in sides if number % 2 else sides[::-1]:
-            done = run(side, requests, at_once, DELAY)
-            runs[side].append(done)
-            print(
-                f"round {number + 1}: {side:10} {done.span:5.1f} s from first request to last answer, "
-                f"{done.took.seconds:5.1f} s in all, {done.took.cpu:6.2f} s of processor time, "
-                f"{done.took.megabytes:4.0f} MB, {done.most} at once",
-                flush=True,
-            )
+    with made(requests) as data:
+        for number in range(pairs):
+            for side in sides if number % 2 else sides[::-1]:
+                done = run(side, data, at_once, DELAY)
+                runs[side].append(done)
+                print(
+                    f"round {number + 1}: {side:10} {done.span:5.1f} s from first request to last answer, "
+                    f"{done.took.seconds:5.1f} s in all, {done.took.cpu:6.2f} s of processor time, "
+                    f"{done.took.megabytes:4.0f} MB, {done.most} at once",
+                    flush=True,
+                )
     ideal = requests / at_once * DELAY
     report(
         _median(
@@ -240,13 +251,15 @@ def _median(what: str, values: Sequence[float], unit: str = "", **bound: Any) ->
 
 def ceiling(requests: int, at_once: int) -> None:
     """Requests a second where the server answers at once."""
-    done = run("porism", requests, at_once, 0.0)
+    with made(requests) as data:
+        done = run("porism", data, at_once, 0.0)
     report(Figure(what=f"requests a second, {at_once} at once, answered at once", value=requests / done.span))
 
 
 def crowd(at_once: int) -> None:
     """So many in flight: none fails, and memory stays small."""
-    done = run("porism", 3 * at_once, at_once, CROWD_DELAY)
+    with made(3 * at_once) as data:
+        done = run("porism", data, at_once, CROWD_DELAY)
     report(
         Figure(what="most requests in flight, none failed", value=done.most, rule="at least", bound=at_once),
         Figure(what="memory", value=done.took.megabytes, unit="MB", rule="under", bound=600),

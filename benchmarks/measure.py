@@ -59,21 +59,27 @@ sys.exit(done.returncode)
 
 
 def measured(*command: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Measured:
-    """What a command takes until all its processes have ended. Raises CalledProcessError where it fails."""
+    """What a command takes until all its processes have ended; none of them sees a terminal.
+
+    Raises CalledProcessError where it fails, once what it said has been printed.
+    """
     reader, writer = os.pipe()
     with open(reader) as told:  # noqa: PTH123  (a descriptor)
         try:
             done = subprocess.run(
                 [sys.executable, "-c", _WRAPPER, str(writer), *command],
-                stdout=subprocess.PIPE,
+                capture_output=True,
                 text=True,
-                check=True,
+                check=False,
                 pass_fds=[writer],
                 env=env,
                 cwd=cwd,
             )
         finally:
             os.close(writer)
+        if done.returncode:
+            print(done.stdout, done.stderr, sep="\n", file=sys.stderr)
+            done.check_returncode()
         seconds, cpu, megabytes = json.load(told)
     return Measured(seconds, cpu, megabytes, done.stdout)
 
