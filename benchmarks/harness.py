@@ -152,9 +152,13 @@ def environment(name: str) -> Path:
     wanted = " ".join(RIVALS[name])
     if not stamp.is_file() or stamp.read_text() != wanted:
         print(f"installing {wanted} into {place} (minutes)", file=sys.stderr, flush=True)
-        subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True)
-        pip = (python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
-        subprocess.run([*pip, *RIVALS[name]], check=True)
+        uv = Path(sys.executable).with_name("uv")
+        env = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", "UV_SYSTEM_CERTS": "true"}
+        for words in (
+            ["venv", "--clear", "--python", sys.executable, place],
+            ["pip", "install", "--python", python, *RIVALS[name]],
+        ):
+            subprocess.run([uv, "--quiet", *words], env=env, check=True)
         stamp.write_text(wanted)
     return python
 
