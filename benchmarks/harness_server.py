@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 import sys
 import time
 from contextlib import suppress
@@ -109,6 +110,8 @@ def completion(body: bytes) -> bytes:
 
 async def main(delay: float) -> None:
     """Serve until standard input ends."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # thousands of connections
     loop = asyncio.get_running_loop()
     counts = Counts()
     server = await loop.create_server(lambda: Connection(counts, delay), "127.0.0.1", 0, backlog=8192)
