@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from harness_server import MARK
-from measure import Figure, Measured, measured, report
+from measure import ENVIRONMENT, Figure, Measured, measured, report
 
 from porism.methods.utility import Utility
 from porism.models.catalog import cache_folder
@@ -155,8 +155,8 @@ def environment(name: str) -> Path:
         uv = Path(sys.executable).with_name("uv")
         env = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", "UV_SYSTEM_CERTS": "true"}
         for words in (
-            ["venv", "--clear", "--python", sys.executable, place],
-            ["pip", "install", "--python", python, *RIVALS[name]],
+            ("venv", "--clear", "--python", sys.executable, place),
+            ("pip", "install", "--python", python, *RIVALS[name]),
         ):
             subprocess.run([uv, "--quiet", *words], env=env, check=True)
         stamp.write_text(wanted)
@@ -186,7 +186,7 @@ def run(side: str, data: Data, at_once: int, delay: float) -> Ran:
     """One side once, from nothing. Raises where the server did not count exactly the requests, or one failed."""
     with tempfile.TemporaryDirectory() as temporary, serving(delay) as url:
         output = Path(temporary) / "out"
-        env = dict(os.environ) if side == "porism" else clean()
+        env = ENVIRONMENT if side == "porism" else clean()
         took = measured(*command(side, data, url, at_once, output), env=env, cwd=Path(temporary))
         seen = counts(url)
         if seen["marked"] != data.requests or (output / "errors.jsonl").exists():

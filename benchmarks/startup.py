@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from statistics import median
@@ -11,8 +10,6 @@ from measure import Figure, measured, report
 
 STARTS = 15
 PORISM = Path(sys.executable).with_name("porism")
-# Bytecode has to be kept between starts, as it is for any installed program.
-ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
 
 def main() -> None:
@@ -21,8 +18,8 @@ def main() -> None:
         ("import porism", 0.1, [sys.executable, "-c", "import porism"]),
         ("porism --help", 0.25, [PORISM, "--help"]),
     ):
-        measured(*command, env=ENVIRONMENT)
-        times = [measured(*command, env=ENVIRONMENT).seconds for _ in range(STARTS)]
+        measured(*command)
+        times = [measured(*command).seconds for _ in range(STARTS)]
         report(
             Figure(
                 what=what,
