@@ -154,11 +154,11 @@ def environment(name: str) -> Path:
         print(f"installing {wanted} into {place} (minutes)", file=sys.stderr, flush=True)
         uv = Path(sys.executable).with_name("uv")
         env = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", "UV_SYSTEM_CERTS": "true"}
-        for words in (
-            ("venv", "--clear", "--python", sys.executable, place),
-            ("pip", "install", "--python", python, *RIVALS[name]),
-        ):
-            subprocess.run([uv, "--quiet", *words], env=env, check=True)
+        subprocess.run(
+            [uv, "venv", "--quiet", "--clear", "--python", sys.executable, place], env=env, check=True
+        )
+        install: list[str | Path] = [uv, "pip", "install", "--quiet", "--python", python]
+        subprocess.run([*install, *RIVALS[name]], env=env, check=True)
         stamp.write_text(wanted)
     return python
 
