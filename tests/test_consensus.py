@@ -118,12 +118,13 @@ def test_the_counts_add_up(votes: Callable[..., Votes]) -> None:
 
 def tallied(answers: tuple[str, ...]) -> Votes:
     """The votes of one model's answers, equal where their texts are; "" is a sample without one."""
-    (first, agreeing), *others = Counter(a for a in answers if a).most_common() or [(None, 0)]
+    given = Counter(a for a in answers if a).most_common()
+    first, agreeing = given[0] if given else (None, 0)
     return Votes(
         answer=first,
         agreeing=agreeing,
         asked=len(answers),
-        others=dict(others),  # type: ignore[arg-type]
+        others=dict(given[1:]),
         no_answer=answers.count(""),
         by_model={"m": (agreeing, len(answers))},
     )
