@@ -49,7 +49,8 @@ _CLAUSE = re.compile(
     r"|\s+(?:because|since|as|so|which|where|when|per)\s|\s+\((?=[a-z]{3,}\s)"
 )
 _IS = re.compile(
-    r".*(?:\b(?:is|are|equals|be|equal to|becomes|get|obtain|gives|choose|pick|have)\b\s*:?|[为是]|等于|[:：])"
+    r".*(?:\b(?:is|are|equals|be|equal to|becomes|get|obtain|gives|choose|pick|have"
+    r"|makes?|costs?|spends?|earns?|pays?|needs?|saves?|receives?|takes|weighs)\b\s*:?|[为是]|等于|[:：])"
     r"\s*(?P<value>.+)",
     re.DOTALL | re.IGNORECASE,
 )
@@ -57,6 +58,7 @@ _EQUALS = re.compile(r".*=\s*(?P<value>.+)", re.DOTALL)
 _WORD = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{3,}(?![A-Za-z]*\()")
 _MATHS = re.compile(r"[\d=^\\]|(?<![A-Za-z])[A-Z](?![A-Za-z])")
 _BARE = re.compile(r"[-+*/^=<>()\[\]{}|!%.,;:°\s\w\\√π∞≤≥−×·±]+")
+_ANGLE = re.compile(r"[∠△]\s*[A-Z]{1,4}\b")
 _CONJUNCTIONS = frozenset(("and", "or", "the", "a", "an", "of", "to", "in", "each"))
 
 
@@ -161,6 +163,7 @@ def _wordy(text: str) -> bool:
 
 def _readable(line: str) -> bool:
     """Whether a line is mathematics and nothing else."""
+    line = _ANGLE.sub(" x ", line)
     if len(line) > 200 or not _BARE.fullmatch(line) or _FOREIGN.search(line):
         return False
     return bool(_MATHS.search(line)) and not _WORD.search(line)
@@ -229,7 +232,9 @@ def extract(text: str, *, truncated: bool = False) -> Extracted:
     tagged, tag_end = _tagged(shown)
     if tagged is not None and tag_end > box_end:
         inner, inner_rule, _ = last_answer(tagged)
-        return Extracted(inner or _strip(tagged) or None, inner_rule if inner else "tag")
+        return Extracted(
+            inner or _announced(tagged) or _strip(tagged) or None, inner_rule if inner else "tag"
+        )
     if boxed is not None:
         return Extracted(_strip(boxed), rule)
     if rule == "box-unfinished":

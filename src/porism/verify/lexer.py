@@ -11,7 +11,7 @@ import re
 
 from msgspec import Struct
 
-from porism.verify.words import NUMBER_WORDS, is_unit
+from porism.verify.words import NUMBER_WORDS, SCALE_WORDS, alters, is_unit
 
 
 class Unreadable(Exception):
@@ -32,7 +32,7 @@ FUNCTIONS = frozenset(
         "sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc", "asin",
         "acos", "atan", "sinh", "cosh", "tanh", "coth", "sech", "csch", "arcsinh", "arccosh", "arctanh", "asinh",
         "acosh", "atanh", "log", "ln", "lg", "exp", "sqrt", "cbrt", "abs", "floor", "ceil", "gcd", "lcm", "max", "min",
-        "binom", "Re", "Im", "arg", "factorial", "sgn", "sign", "Gamma", "gamma", "zeta",
+        "binom", "Re", "Im", "arg", "factorial", "cis", "sgn", "sign", "Gamma", "gamma", "zeta",
     )
 )  # fmt: skip
 _GREEK = frozenset(
@@ -53,6 +53,7 @@ _COMMANDS = {
     "binom": "binom", "sum": "sum", "prod": "prod", "sqrt": "sqrt", "subseteq": "subset", "subset": "subset",
     "Rightarrow": "=>", "implies": "=>", "rightarrow": "to", "to": "to", "mapsto": "mapsto", "ldots": "dots",
     "dots": "dots", "cdots": "dots", "begin": "begin", "end": "end", "mathbb": "mathbb", "mathbf": "mathbb",
+    "vec": "", "angle": "",
     "euro": "", "pounds": "", "bf": "", "it": "", "mathcal": "", "mathit": "", "overline": "overline",
     "bar": "overline",
     "neg": "not", "not": "not", "oplus": "oplus", "over": "over",
@@ -102,6 +103,11 @@ def _word(word: str, spaced: bool) -> list[Token]:
     return [Token("name", char, spaced and at == 0) for at, char in enumerate(word)]
 
 
+def _scale(word: str) -> list[Token]:
+    """million after a number: times its size."""
+    return [Token("*", word), Token("num", SCALE_WORDS[word.lower()])]
+
+
 def _boxed(inner: str, spaced: bool, *, after_number: bool) -> list[Token]:
     """The tokens of \\text{...}: connectives and numbers are read, everything else is a noun or unit."""
     inner = inner.strip()
@@ -110,6 +116,11 @@ def _boxed(inner: str, spaced: bool, *, after_number: bool) -> list[Token]:
         return [Token(lower, lower, spaced)]
     if lower in ("", "is"):
         return []
+    first, _, rest = inner.partition(" ")
+    if after_number and first.lower() in SCALE_WORDS:
+        return [*_scale(first), *([Token("text", rest, True)] if rest else [])]
+    if first.lower() in NUMBER_WORDS and rest.isalpha() and not alters(rest):
+        return [Token("num", NUMBER_WORDS[first.lower()], spaced), Token("text", rest, True)]
     if len(inner) == 1 and inner.isalpha() and not (after_number and inner in "msghL"):
         return [Token("name", inner, spaced)]
     if lower in FUNCTIONS:
@@ -118,7 +129,7 @@ def _boxed(inner: str, spaced: bool, *, after_number: bool) -> list[Token]:
         return _word(lower, spaced)
     if re.fullmatch(r"[\d.,/%]+", inner) or lower in NUMBER_WORDS:
         return tokens(inner)
-    return [Token("text", inner, True)]
+    return [Token("text", inner.rstrip(", "), True), *([Token(",", ",")] if inner[-1] == "," else [])]
 
 
 def _command(command: str, spaced: bool) -> list[Token]:
@@ -169,7 +180,9 @@ def tokens(text: str, *, grouped: bool = False) -> list[Token]:
             else:
                 found.append(Token("num", match[0].replace(",", ""), spaced))
         elif kind == "word":
-            found += _word(match[0], spaced)
+            after_number = bool(found) and found[-1].kind == "num"
+            scaled = after_number and match[0].lower() in SCALE_WORDS
+            found += _scale(match[0]) if scaled else _word(match[0], spaced)
         else:
             sign = match[0]
             depth += (sign in "([") - (sign in ")]")

@@ -97,7 +97,12 @@ def _listing(value: Listing) -> Value:
                 return _records(items, [head for head in heads if head is not None])
     if len(items) == 1 and kind in ("list", "set", "tuple") and isinstance(items[0], NODES):
         return items[0]
-    return Listing(kind, tuple(shape(item) for item in items))
+    return Listing(kind, tuple(item if _single(item) else shape(item) for item in items))
+
+
+def _single(value: Value) -> bool:
+    """A set of one: as a member of another it is not its element."""
+    return isinstance(value, Listing) and value.kind == "set" and len(value.items) == 1
 
 
 def _records(items: list[Value], heads: list[Node]) -> Value:
