@@ -19,7 +19,10 @@ _LETTER = re.compile(r"(?<![A-Za-z])[A-J](?![A-Za-z])")
 _LABELLED = re.compile(r"(?:\(([A-J])\)|([A-J])[.:](?=\s))\s*(\S.*)", re.DOTALL)
 _SEVERAL = re.compile(r"[A-J](?:(?:\s*[,;]\s*(?:and\s+)?|\s+and\s+)[A-J])+")
 _GLUED = re.compile(r"[A-J]{2,10}")
+_WRAPPED_LABEL = re.compile(r"\\(?:text|mbox|textbf|mathrm)\s*\{\s*(\([a-h]\))\s*\}\s*")
 _PART = re.compile(r"(?:^|[,;\s])\(([a-h])\) ")
+
+_SPLIT = re.compile(r"\s*(?:[,;]|\band\b|\\(?:text|mbox) ?\{ ?and ?\}|\\q?quad)\s*")
 
 Compared = Callable[[str, str], Verdict]
 
@@ -65,7 +68,8 @@ def _option(letter: str, text: str, answer: str, compare: Compared) -> Same:
     """A gold that has the letter and the text of its option: either is enough, both must fit."""
     given = _CHOSEN.fullmatch(answer)
     if given is None or given[1].islower():
-        return _same(compare(answer, text))
+        found = _same(compare(answer, text))
+        return found if found.equal or not _LETTER.search(answer) else Same(None, "choice")
     rest = given[2].strip(" ).:,")
     alike = letter == given[1]
     if not rest:
@@ -80,6 +84,7 @@ def _same(verdict: Verdict) -> Same:
 
 def labelled(text: str) -> dict[str, str]:
     """The parts of an answer (a) ... (b) ...; empty where it has none."""
+    text = _WRAPPED_LABEL.sub(r"\1 ", text)
     marks = list(_PART.finditer(text))
     if len(marks) < 2 or marks[0].start() or [mark[1] for mark in marks] != list("abcdefgh"[: len(marks)]):
         return {}
@@ -94,8 +99,14 @@ def labelled(text: str) -> dict[str, str]:
 
 
 def parts(gold: str, answer: str, compare: Compared) -> Same | None:
-    """Labelled parts against the same labels, each for itself."""
+    """Labelled parts against the same labels, each for itself; against as many in that order without labels."""
     known, given = labelled(gold), labelled(answer)
+    plain = _SPLIT.split(answer)
+    if not given and len(plain) == len(known) and not set("()[]") & set(answer):
+        unnamed = all(
+            compare(one, text).kind == "correct" for one, text in zip(plain, known.values(), strict=True)
+        )
+        return Same(True if unnamed else None, "parts")
     if not known or known.keys() != given.keys():
         return None
     kinds = [compare(given[label], known[label]).kind for label in known]

@@ -21,7 +21,8 @@ _CHANNEL = "<|channel|>final<|message|>"
 _TURN = re.compile(r"<\|im_end\|>|<\|im_start\|>user|<\|endoftext\|>|<\|eot_id\|>|</s>")
 _BLANKS = re.compile(r"[^\S\n]{2,}")
 _HOPE = re.compile(
-    r"\s*I hope (?:it|this) is correct\.?\s*$|\s*(?:■|□|\\blacksquare|\\qed)\s*$", re.IGNORECASE
+    r"\s*I hope (?:it|this) is correct\.?\s*$|\s*(?:■|□|∎|\$?\\(?:blacksquare|square|qed)\b\$?|\bQ\.?E\.?D\b\.?)\s*$",
+    re.IGNORECASE,
 )
 _TAG = re.compile(r"[<\[](/?)(?:final_)?answer[>\]]", re.IGNORECASE)
 _ANCHOR = re.compile(
@@ -46,11 +47,11 @@ _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
 _STOP = re.compile(r"[.!?。！？]+(?=\s|$|\*)")
 _CLAUSE = re.compile(
     r"[,，;；]\s*(?!(?:and|or)\b)(?=[a-z]{2,}\b(?!\s*[=<>(\d]))"
-    r"|\s+(?:because|since|as|so|which|where|when|per)\s|\s+\((?=[a-z]{3,}\s)"
+    r"|\s+(?:because|since|as|so|which|where|when|per|every|each|in total|at the)\s|\s+\((?!mod\b)(?=[a-z]{3,}\s)"
 )
 _IS = re.compile(
     r".*(?:\b(?:is|are|equals|be|equal to|becomes|get|obtain|gives|choose|pick|have"
-    r"|makes?|costs?|spends?|earns?|pays?|needs?|saves?|receives?|takes|weighs)\b\s*:?|[为是]|等于|[:：])"
+    r"|makes|costs|spends|earns|pays|needs|saves|receives|weighs)\b\s*:?|[为是]|等于|[:：])"
     r"\s*(?P<value>.+)",
     re.DOTALL | re.IGNORECASE,
 )
@@ -59,6 +60,13 @@ _WORD = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{3,}(?![A-Za-z]*\()")
 _MATHS = re.compile(r"[\d=^\\]|(?<![A-Za-z])[A-Z](?![A-Za-z])")
 _BARE = re.compile(r"[-+*/^=<>()\[\]{}|!%.,;:°\s\w\\√π∞≤≥−×·±]+")
 _ANGLE = re.compile(r"[∠△]\s*[A-Z]{1,4}\b")
+_DENIAL = re.compile(rf"{_NOT.pattern}|\b(?:wrong|incorrect|impossible)\b", re.IGNORECASE)
+_DENIED = re.compile(r"(?:\b(?:not|never|cannot)|n't)\b(?:\s+(?:be|equal|equals|to))*\s*$", re.IGNORECASE)
+_OPEN = re.compile(r"(?:cannot|can't|can not) be determined", re.IGNORECASE)
+_RIGHT_CHOICE = re.compile(
+    r"(?=.{3})(?i:option |choice )?\(?\b([A-J])\)?(?: is (?:the )?(?:correct|right)(?: (?:answer|option|choice))?)?"
+)
+_IS_ANSWER = re.compile(r"(\S{1,60}) is (?:the|our|my) (?:final |correct )?answer")
 _CONJUNCTIONS = frozenset(("and", "or", "the", "a", "an", "of", "to", "in", "each"))
 
 
@@ -150,9 +158,9 @@ def _announced(text: str) -> str | None:
     if not last["strong"] and rest.count("\n") > 5:
         return None
     value = _value(rest)
-    if value and _WORD.match(value) and (sentence := _IS.fullmatch(value)):
+    if value and _WORD.match(value) and not _NOT.search(value) and (sentence := _IS.fullmatch(value)):
         value = _strip(sentence["value"])  # "Final answer: the volume is 120"
-    if value is None or _wordy(value) or _NOT.match(value):
+    if value is None or _wordy(value) or (_NOT.match(value) and not _OPEN.fullmatch(value)):
         return None
     return value
 
@@ -182,17 +190,24 @@ def _last_line(text: str) -> Extracted:
         while first and _ALSO.fullmatch(text[spans[first - 1].end() : spans[first].start()]):
             first -= 1
         after = text[spans[-1].end() :].strip()
-        ends = not after or after[-1] in ".!。)*"
+        ends = (not after or after[-1] in ".!。)*") and not _DENIAL.search(after)
+        ends = ends and not _DENIED.search(text[: spans[first].start()][-40:])
         if "\n" not in after and ends and len(after.split()) <= 4 and not re.search(r"\d", after):
             return Extracted(", ".join(_strip(span[0]) for span in spans[first:]), "last-math")
     line = lines[-1].strip()
     bare = line.strip("$`*. ")
     if len(bare) <= 200 and _readable(bare):
-        return Extracted(_strip(line), "bare-line")
+        return Extracted(_strip(_OPENING.sub("", line, count=1)), "bare-line")
     if line[-1] in ".。!$*" or not _WORD.search(line[-20:]):
         sentence = [part for part in re.split(r"(?<=[.!?。！？])\s+", line) if part][-1]
         sentence = sentence.rstrip(".。!* ")
         said = _OPENING.sub("", sentence, count=1)
+        if letter := _RIGHT_CHOICE.fullmatch(said):
+            return Extracted(letter[1], "sentence")
+        if named := _IS_ANSWER.fullmatch(said):
+            return Extracted(_strip(named[1]), "sentence")
+        if said != sentence and _readable(said.strip("$`* ")):
+            return Extracted(_strip(said), "sentence")
         if known_words(said.lower()):
             return Extracted(said, "sentence")
         match = _IS.fullmatch(sentence) or _EQUALS.fullmatch(sentence)

@@ -127,7 +127,25 @@ def _matrix_groups(gold: tuple[str, int, str], answer: tuple[str, int, str]) -> 
         return Same(True, "group")
     plain = all(side[0] in ("SL", "GL") and side[1] > 1 for side in (gold, answer))
     infinite = gold[2] == answer[2] and gold[2] in "ZQRC"
-    return Same(False if plain and infinite else None, "group")
+    orders = [_field_order(*side) for side in (gold, answer)]
+    unequal = None not in orders and orders[0] != orders[1]
+    return Same(False if (plain and infinite) or unequal else None, "group")
+
+
+def _field_order(family: str, n: int, ring: str) -> int | None:
+    """The number of elements of GL_n(q), SL_n(q), PGL_n(q), PSL_n(q)."""
+    q = int(ring[2:]) if ring[:2] == "F_" and ring[2:].isdigit() else 0
+    if (
+        family[-2:] not in ("GL", "SL")
+        or not 2 <= n <= 12
+        or not 2 <= q <= 1000
+        or len(_prime_powers(q)) != 1
+    ):
+        return None
+    size: int = math.prod(q**n - q**power for power in range(n))
+    if family != "GL":
+        size //= q - 1
+    return size // math.gcd(n, q - 1) if family == "PSL" else size
 
 
 def agree(gold: str, answer: str) -> Same | None:

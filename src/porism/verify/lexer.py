@@ -68,15 +68,20 @@ _TOKEN = re.compile(
     r"|\\(?P<command>[A-Za-z]+)|\\(?P<escape>.)"
     r"|(?P<grouped>[1-9]\d{0,2}(?:,\d{3})+(?![\d])(?:\.\d+)?)"
     r"|(?P<num>\d+\.\d+(?:[eE][+-]?\d+)?(?![A-Za-z\d])|\d+[eE][+-]?\d+(?![A-Za-z\d])|\d+\.\d+|\d+\.(?=\D|$)|\d+|\.\d+)"
-    r"|(?P<word>[A-Za-z]+)|(?P<op><=|>=|!=|==|=>|->|\*\*|[-+*/^_=<>(){}\[\]|!,;:'&%#\"?.])"
+    r"|(?P<word>[A-Za-z]+)|(?P<op>\.\.\.|<=|>=|!=|==|=>|->|\*\*|[-+*/^_=<>(){}\[\]|!,;:'&%#\"?.])"
 )
 
 
 _GLUED = re.compile(
     r"([A-Za-z]{0,2}?)(arcsin|arccos|arctan|sinh|cosh|tanh|sin|cos|tan|log|ln|exp|sqrt)([A-Za-z]{0,2})"
 )
+_JOINED = re.compile(r"(.*\w.?) ?(,|\band)")
 _ENGLISH = frozenset(
     ("since", "cost", "costs", "tank", "tanks", "logs", "login", "sing", "sins", "using", "basin", "cosy")
+)
+_COMPOUND = re.compile(
+    r"\b(twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[- ](one|two|three|four|five|six|seven|eight|nine)\b",
+    re.IGNORECASE,
 )
 _UNIT_LETTERS = frozenset("msghL")
 
@@ -119,8 +124,11 @@ def _boxed(inner: str, spaced: bool, *, after_number: bool) -> list[Token]:
     first, _, rest = inner.partition(" ")
     if after_number and first.lower() in SCALE_WORDS:
         return [*_scale(first), *([Token("text", rest, True)] if rest else [])]
-    if first.lower() in NUMBER_WORDS and rest.isalpha() and not alters(rest):
-        return [Token("num", NUMBER_WORDS[first.lower()], spaced), Token("text", rest, True)]
+    amount = first if first.isdigit() else NUMBER_WORDS.get(first.lower())
+    if amount and rest.isalpha() and not after_number and not alters(rest):
+        return [Token("num", amount, spaced), Token("text", rest, True)]
+    if after_number and lower == "min":
+        return [Token("text", inner, True)]
     if len(inner) == 1 and inner.isalpha() and not (after_number and inner in "msghL"):
         return [Token("name", inner, spaced)]
     if lower in FUNCTIONS:
@@ -129,7 +137,9 @@ def _boxed(inner: str, spaced: bool, *, after_number: bool) -> list[Token]:
         return _word(lower, spaced)
     if re.fullmatch(r"[\d.,/%]+", inner) or lower in NUMBER_WORDS:
         return tokens(inner)
-    return [Token("text", inner.rstrip(", "), True), *([Token(",", ",")] if inner[-1] == "," else [])]
+    joint = _JOINED.fullmatch(inner)
+    noun, sign = (joint[1], joint[2]) if joint else (inner, "")
+    return [Token("text", noun, True), *([Token(sign, sign, True)] if sign else [])]
 
 
 def _command(command: str, spaced: bool) -> list[Token]:
@@ -145,6 +155,9 @@ def _command(command: str, spaced: bool) -> list[Token]:
 
 def tokens(text: str, *, grouped: bool = False) -> list[Token]:
     """The tokens of a cleaned text. Raises Unreadable for a sign or command outside the grammar."""
+    text = _COMPOUND.sub(
+        lambda match: str(sum(int(NUMBER_WORDS[word.lower()]) for word in match.groups())), text
+    )
     found: list[Token] = []
     at = depth = 0
     spaced = False
@@ -186,7 +199,11 @@ def tokens(text: str, *, grouped: bool = False) -> list[Token]:
         else:
             sign = match[0]
             depth += (sign in "([") - (sign in ")]")
-            kind = "num" if kind == "num" else {"==": "=", "**": "^", "->": "to", "&": "&"}.get(sign, sign)
+            kind = (
+                "num"
+                if kind == "num"
+                else {"...": "dots", "==": "=", "**": "^", "->": "to", "&": "&"}.get(sign, sign)
+            )
             found.append(Token(kind, sign, spaced))
         spaced = False
     return _with_units(found)

@@ -38,7 +38,9 @@ def real_sets(gold: Value, answer: Value, agree: Agree) -> Same:
     if isinstance(gold, Interval) and isinstance(answer, Listing) and len(answer.items) > 2:
         return Same(NO, "kind")
     for value, other in ((gold, answer), (answer, gold)):
-        if isinstance(value, Domain) and isinstance(other, NODES) and not names(other):
+        if isinstance(value, Domain) and (
+            isinstance(other, Domain) or (isinstance(other, NODES) and not names(other))
+        ):
             return Same(NO, "kind")
         if isinstance(value, NODES) and is_set(other):
             value = Listing("set", (value,))

@@ -38,11 +38,23 @@ _SEPARATORS = frozenset((",", ";", "and", "or", "newline"))
 _MATRIX = re.compile(r"[pbBvV]?(?:small)?matrix|array")
 _CUP = re.compile(r"(?<=[)\]}])\s*U\s*(?=[(\[{\\])")
 _TURNED = re.compile(r"([\[\]])([^\[\]]+[,;][^\[\]]+)([\[\]])")
-_EXCEPT = re.compile(
-    r"(?:\\(?:text|mbox) ?\{ ?)?all real (?:numbers|x|values)(?: x)? except(?: for)? ?\}? ?(?:x ?= ?)?([^{}]+)\}?"
+_REALS = re.compile(
+    r"(?:\\(?:text|mbox) ?\{ ?)?all (?:reals|real (?:numbers|values|x))(?: x)?"
+    r"(?: except(?: for)? ?\}? ?(?:x ?= ?)?(?P<points>[^{}]+))?\}?",
+    re.IGNORECASE,
 )
+_HALVES = {
+    "am": "am",
+    "pm": "pm",
+    "noon": "pm",
+    "midnight": "am",
+    "inthemorning": "am",
+    "intheafternoon": "pm",
+}
+_CLOCK = re.compile(r"(?<=\d:\d\d) ?\b([AaPp])\.? ?[Mm]\b\.?")
 _TAIL = re.compile(
-    r"[,;]?\s*(?:\\(?:text|mbox)\s*\{\s*)?\b(?:where|for (?:all|any|some|every|each)|with)\b.*|[,;]?\s*\\forall.*",
+    r"[,;]?\s*(?:\\(?:text|mbox)\s*\{\s*)?\b(?:where|for (?:all|any|some|every|each)"
+    r"|with(?!\W*(?:an? )?(?:remainder|probability|\d)))\b.*|[,;]?\s*\\forall.*",
     re.DOTALL,
 )
 
@@ -191,11 +203,13 @@ class _Reader(Expressions):
         )
         clock = clock and token.kind == "num" and len(token.text) <= 2
         words = self.take("text")
-        if words is not None and alters(words.text):
-            raise Unreadable(words.text)
-        half = re.sub(r"[ .]", "", words.text.lower()) if words is not None else ""
         value = Ratio(tuple(parts), clock)
-        return Measured(value, half) if clock and half in ("am", "pm") else value
+        if words is None:
+            return value
+        half = _HALVES.get(re.sub(r"[ .]", "", words.text.lower()))
+        if alters(words.text) or (clock and half is None):
+            raise Unreadable(words.text)
+        return Measured(value, half) if clock and half else value
 
     def domain(self) -> Value:
         self.need("mathbb")
@@ -314,7 +328,9 @@ def read(text: str, *, grouped: bool = False, tight: bool = False) -> tuple[Valu
     if turned := _TURNED.fullmatch(text):
         open_, body, close = turned.groups()
         text = ("(" if open_ == "]" else "[") + body + (")" if close == "[" else "]")
-    text = _EXCEPT.sub(r"\\mathbb{R} \\setminus \\{\1\\}", text)
+    if reals := _REALS.fullmatch(text):
+        text = r"\mathbb{R}" + (rf" \setminus \{{{reals['points']}\}}" if reals["points"] else "")
+    text = _CLOCK.sub(r" \\text{ \1m}", text)
     text = _CUP.sub(r" \\cup ", text)
     text = _TAIL.sub("", text) or text
     reader = _Reader(tokens(text, grouped=grouped), tight=tight)
