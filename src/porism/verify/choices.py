@@ -15,6 +15,7 @@ _CHOICE = re.compile(r"\(?([A-J])\)?")
 _CHOSEN = re.compile(
     r"[^\w\\]*(?i:(?:option|choice|answer)\s*)?\(?([A-Ja-j])\)?(?=$|[.):,\s])(?!\s*[-+*/^=<>])(.*)", re.DOTALL
 )
+_DENIED = re.compile(r"\b(?:not|never|wrong|incorrect|false|except)\b|n't\b", re.IGNORECASE)
 _LETTER = re.compile(r"(?<![A-Za-z])[A-J](?![A-Za-z])")
 _LABELLED = re.compile(r"(?:\(([A-J])\)|([A-J])[.:](?=\s))\s*(\S.*)", re.DOTALL)
 _SEVERAL = re.compile(r"[A-J](?:(?:\s*[,;]\s*(?:and\s+)?|\s+and\s+)[A-J])+")
@@ -47,8 +48,8 @@ def choices(gold: str, answer: str, compare: Compared) -> Same | None:
         return Same(None, "choice")  # perhaps the value of that option
     if given is None or (given[1].islower() and len(answer) == 1):
         return None
-    if _LETTER.search(given[0], given.end(1)):
-        return Same(None, "choice")  # more than one letter
+    if _LETTER.search(given[0], given.end(1)) or _DENIED.search(given[2]):
+        return Same(None, "choice")  # more than one letter, or one that is refused
     return Same(given[1].upper() == known[1], "choice")
 
 
@@ -67,7 +68,7 @@ def _several(gold: str, answer: str) -> Same | None:
 def _option(letter: str, text: str, answer: str, compare: Compared) -> Same:
     """A gold that has the letter and the text of its option: either is enough, both must fit."""
     given = _CHOSEN.fullmatch(answer)
-    if given is None or given[1].islower():
+    if given is None or given[1].islower() or _DENIED.search(given[2]):
         found = _same(compare(answer, text))
         return found if found.equal or not _LETTER.search(answer) else Same(None, "choice")
     rest = given[2].strip(" ).:,")

@@ -84,6 +84,8 @@ def compare(answer: str, gold: str, answer_type: str | None = None) -> Verdict:
     whole = {"string": _strings, "choice": letters, "boolean": truth}.get(kind)
     if whole is not None:
         return _verdict(whole(right, left))
+    if _dollars(answer) != _dollars(gold) and (left.endswith("%") or right.endswith("%")):
+        return Verdict("undecided", "unit")  # an amount of money and a percentage
     left, right = _in_dollars(left, answer, right), _in_dollars(right, gold, left)
     for rule in (_letters, _parts, _words, _asymptotics, groups.agree):
         found = rule(right, left)
@@ -117,10 +119,14 @@ def _parts(gold: str, answer: str) -> Same | None:
     return choices.parts(gold, answer, compare)
 
 
+def _dollars(written: str) -> bool:
+    """Whether a dollar sign stands for money, not for mathematics."""
+    return "\\$" in written or written.count("$") % 2 == 1
+
+
 def _in_dollars(text: str, written: str, other: str) -> str:
     """The text with its dollar sign as a unit, where the other one is in cents."""
-    dollars = "\\$" in written or written.count("$") % 2 == 1
-    if dollars and _CENTS.search(other) and not _CENTS.search(text):
+    if _dollars(written) and _CENTS.search(other) and not _CENTS.search(text):
         return text + r" \text{ dollars}"
     return text
 
@@ -147,6 +153,8 @@ def _words(gold: str, answer: str) -> Same | None:
         return Same(True, "words")
     first = known_words(right.split()[0].strip(","))
     if meanings[0] in ("yes", "no") and first in ("yes", "no"):
+        if known_words(right.split()[-1]) in {"yes", "no"}:
+            return Same(None, "words")  # yes and no
         return Same(first == meanings[0], "words")
     if _readable(gold) or _readable(answer):
         return None
@@ -278,7 +286,8 @@ def _unscaled(gold: str, answer: str, found: Same) -> Same:
 
 def _unread(gold: str, answer: str) -> Verdict:
     """For texts outside the grammar: the same words are the same answer, words are no number."""
-    if len(gold) > 2 and unwrapped(gold).casefold() == unwrapped(answer).casefold():
+    dotted = gold.endswith("...") == answer.endswith("...")
+    if len(gold) > 2 and dotted and unwrapped(gold).casefold() == unwrapped(answer).casefold():
         return Verdict("correct", "text")
     if literal(gold) is not None and not re.search(r"[\d\\]", answer) and len(answer) > 3:
         return Verdict("wrong", "words", "words")

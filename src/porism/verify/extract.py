@@ -21,7 +21,7 @@ _CHANNEL = "<|channel|>final<|message|>"
 _TURN = re.compile(r"<\|im_end\|>|<\|im_start\|>user|<\|endoftext\|>|<\|eot_id\|>|</s>")
 _BLANKS = re.compile(r"[^\S\n]{2,}")
 _HOPE = re.compile(
-    r"\s*I hope (?:it|this) is correct\.?\s*$|\s*(?:■|□|∎|\$?\\(?:blacksquare|square|qed)\b\$?|\bQ\.?E\.?D\b\.?)\s*$",
+    r"\s*I hope (?:it|this) is correct\.?\s*$|\s*(?:■|□|∎|\$?\\(?:blacksquare|square|qed)\b\$?)\s*$",
     re.IGNORECASE,
 )
 _TAG = re.compile(r"[<\[](/?)(?:final_)?answer[>\]]", re.IGNORECASE)

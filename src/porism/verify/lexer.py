@@ -53,7 +53,7 @@ _COMMANDS = {
     "binom": "binom", "sum": "sum", "prod": "prod", "sqrt": "sqrt", "subseteq": "subset", "subset": "subset",
     "Rightarrow": "=>", "implies": "=>", "rightarrow": "to", "to": "to", "mapsto": "mapsto", "ldots": "dots",
     "dots": "dots", "cdots": "dots", "begin": "begin", "end": "end", "mathbb": "mathbb", "mathbf": "mathbb",
-    "vec": "", "angle": "",
+    "angle": "",
     "euro": "", "pounds": "", "bf": "", "it": "", "mathcal": "", "mathit": "", "overline": "overline",
     "bar": "overline",
     "neg": "not", "not": "not", "oplus": "oplus", "over": "over",

@@ -245,6 +245,8 @@ class _Reader(Expressions):
                 raise Unreadable("half-open brackets")
             return Interval(as_node(items[0]), as_node(items[1]), token.kind == "[", close == "]")
         if items is None:
+            if token.kind == "langle":
+                raise Unreadable("what one element generates")
             return value
         return Listing("bracket" if token.kind == "[" else "tuple", items)
 
