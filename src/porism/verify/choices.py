@@ -38,7 +38,7 @@ def choices(gold: str, answer: str, compare: Compared) -> Same | None:
     gold, answer = unwrapped(gold), unwrapped(answer)
     if found := _several(gold, answer):
         return found
-    if option := _LABELLED.fullmatch(gold):
+    if (option := _LABELLED.fullmatch(gold)) and not _LABELLED.match(option[3]):
         return _option(option[1] or option[2], option[3], answer, compare)
     known = _CHOICE.fullmatch(gold)
     if known is None:

@@ -33,12 +33,14 @@ _SCALES = "|".join(SCALE_WORDS)
 MAX_LENGTH = 20_000  # longer answers are not read
 _ENGINE = re.compile(r"\\(?:i*int|lim|sum|prod|partial|det|frac\s*\{\s*d\s*\})(?![A-Za-z])")
 _HEDGE = re.compile(
-    r"^(?:\\approx|\\sim|\\(?:text|mbox)\{ *(?:approximately|about|roughly|exactly) *\}"
+    r"^(?:\\approx|\\sim|\\(?:text|mbox)\{ *(?:approximately|about|roughly|exactly"
+    r"|(?:[Tt]he )?(?:[Ff]inal )?[Aa]nswer(?: is)?:?) *\}"
     r"|approximately|about|roughly|exactly)\s*(?<![a-z])(?=\S)"
 )
 _WRAPPED = re.compile(r"^\\(?:text|mbox|textbf|mathrm|mathbf)\s*\{([^{}]*\d[^{}]*)\}$")
 _CENTS = re.compile(r"\bcents?\b")
 _TO = re.compile(r"(\d+(?:\.\d+)?) ?(?:\\(?:text|mbox) ?\{ ?to ?\}|to) ?(\d+(?:\.\d+)?)")
+_SHARE = re.compile(r"(\d+) ?(?:\\(?:text|mbox) ?\{ ?(?:in|out of) ?\}|in|out of) ?(\d+)")
 _SCALED = re.compile(rf"(?<=\d) ?(?:\\text ?\{{ ?(?:{_SCALES})\b ?|(?:{_SCALES})\b)")
 _GROUPED = re.compile(r"\d,\d{3}")
 _COMMA = re.compile(r"[+-]?(?:\d+,(?:\d{1,2}|\d{4,})|0,\d+)")
@@ -237,6 +239,9 @@ def _number(value: Value) -> Node:
 def _values(gold: str, answer: str, kind: str) -> Verdict:
     gold, answer = (_HEDGE.sub("", _WRAPPED.sub(r"\1", text)) for text in (gold, answer))
     gold, answer = (_TO.sub(r"\1:\2", text) if _TO.fullmatch(text) else text for text in (gold, answer))
+    gold, answer = (
+        _SHARE.sub(r"\\frac{\1}{\2}", text) if _SHARE.fullmatch(text) else text for text in (gold, answer)
+    )
     try:
         known, twofold = read(gold)
     except Unreadable:

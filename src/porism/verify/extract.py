@@ -105,7 +105,9 @@ def _strip(text: str) -> str:
     text = text.strip()
     while text[:2] == "**" or text[-2:] == "**":
         text = text.removeprefix("**").removesuffix("**").strip()
-    text = text.strip("`_ \t\n")
+    text = text.strip("` \t\n")
+    if text[:1] == "_" == text[-1:]:  # emphasis; a subscript may open an answer
+        text = text.strip("_ ")
     span = _SPAN.fullmatch(text.rstrip(" .,。"))
     if span:
         text = next(part for part in span.groups() if part is not None)

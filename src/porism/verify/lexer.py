@@ -102,7 +102,7 @@ def _word(word: str, spaced: bool) -> list[Token]:
         parts = [part for part in glued.groups() if part]
         return [token for at, part in enumerate(parts) for token in _word(part, spaced and at == 0)]
     if len(word) > 1 and (
-        is_unit(word) or len(word) > 3 or lower in ("is", "no", "of", "to", "we", "the", "are")
+        is_unit(word) or len(word) > 3 or lower in ("is", "no", "of", "to", "we", "the", "are", "sq", "cu")
     ):
         return [Token("text", word, spaced)]
     return [Token("name", char, spaced and at == 0) for at, char in enumerate(word)]

@@ -133,6 +133,8 @@ def result(value: Relation) -> Value | None:
     """What a chain of equalities arrives at; None when its parts contradict each other."""
     if any(op not in ("=", "~") for op in value.ops):
         return None
+    if value.ops[0] == "~" and isinstance(sides := value.sides[0], NODES) and not names(sides):
+        return sides
     end = next((at for at, op in enumerate(value.ops) if op == "~"), len(value.ops))
     sides = value.sides[: end + 1] if end else value.sides
     final = sides[-1]

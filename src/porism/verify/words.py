@@ -69,9 +69,9 @@ _SHORT = frozenset(("m", "s", "g", "h", "t", "l", "in", "min", "d"))
 
 _ALTERING_WORDS = (
     "hundred score gross squared cubed factorial mod modulo remainder base minus plus times divided multiplied "
-    "over sqrt root percent mille permille negative below above under beyond less more fewer greater least most "
+    "over sqrt root percent mille permille negative below above under beyond greater least most "
     "than except but not no never none nor impossible invalid wrong incorrect false too is are was were isn't "
-    "approximately about nearly almost up"
+    "approximately about nearly almost or up"
 )
 _ALTERING = frozenset(_ALTERING_WORDS.split())
 
@@ -98,8 +98,10 @@ def unit_size(unit: str) -> tuple[str, Fraction] | None:
     text = _RATES.get(text, text)
     over, slash, under = text.partition("/") if "/" in text else text.partition(" per ")
     if slash:
+        if re.search(r"/| per ", under):
+            return None
         sizes = unit_size(over), unit_size(under)
-        if sizes[0] is None or sizes[1] is None or not over or "/" in under:
+        if sizes[0] is None or sizes[1] is None or not over:
             return None
         return f"{sizes[0][0]}/{sizes[1][0]}", sizes[0][1] / sizes[1][1]
     power = 1
@@ -127,7 +129,7 @@ def plain_words(text: str) -> str:
 
 def without_article(words: str) -> str:
     """The words without the article that opens them."""
-    return re.sub(r"^(?:an?|the) (?=\w)", "", words)
+    return re.sub(r"^(?:an?|the|on) (?=\w)", "", words)
 
 
 def exclusive(left: str, right: str) -> bool:
