@@ -150,6 +150,8 @@ def ratios(gold: Value, answer: Value) -> Same:
     found = every([same(a, b) for a, b in zip(gold.parts, answer.parts, strict=True)], "ratio")
     if found.equal or gold.clock:
         return found
+    if any(same(part, Num(Fraction(0))).equal is not False for part in (*gold.parts, *answer.parts)):
+        return Same(None, "ratio")  # products with zero are equal whatever the other part is
     first = gold.parts[0], answer.parts[0]
     crossed = [
         same(Op("mul", (a, first[1])), Op("mul", (b, first[0])))

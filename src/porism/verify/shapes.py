@@ -133,8 +133,9 @@ def result(value: Relation) -> Value | None:
     """What a chain of equalities arrives at; None when its parts contradict each other."""
     if any(op not in ("=", "~") for op in value.ops):
         return None
-    if value.ops[0] == "~" and isinstance(sides := value.sides[0], NODES) and not names(sides):
-        return sides
+    opening = value.sides[0]
+    if value.ops[0] == "~" and isinstance(opening, NODES) and not names(opening):
+        return opening  # sqrt(2) and its rounding
     end = next((at for at, op in enumerate(value.ops) if op == "~"), len(value.ops))
     sides = value.sides[: end + 1] if end else value.sides
     final = sides[-1]
