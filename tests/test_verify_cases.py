@@ -25,7 +25,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 REPORTED, OWN, RESPONSES = rows("reported.jsonl"), rows("compare.jsonl"), rows("responses.jsonl")
 # Not equal, and not proved different: a tower 250 levels high, a root of nothing, a gold that is a picture.
-UNSURE = {"hang-factorial-nested", "crash-closed-powers", "crash-bare-sqrt", "ext-gold-unparsable"}
+UNSURE = {"crash-closed-powers", "crash-bare-sqrt", "ext-gold-unparsable"}
 
 
 @pytest.mark.parametrize("row", REPORTED, ids=[row["id"] for row in REPORTED])

@@ -3,4 +3,4 @@
 VERSION is part of the key under which verdicts are stored: it changes when any rule changes.
 """
 
-VERSION = "5"
+VERSION = "6"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from porism.verify import scalars
 from porism.verify.equal import Same
 from porism.verify.lists import listings
-from porism.verify.quantities import congruences, matrices, measures, ratios
+from porism.verify.quantities import congruences, matrices, measures, progression, ratios
 from porism.verify.realsets import variables
 from porism.verify.relations import is_set, real_sets, relations
 from porism.verify.shapes import definition, result, shape, unit_letter
@@ -43,8 +43,9 @@ def _agree(gold: Value, answer: Value) -> Same:
         return measures(gold, answer, agree)
     if isinstance(gold, NODES) and isinstance(answer, NODES):
         return _scalar(gold, answer)
-    if isinstance(gold, Congruence) and isinstance(answer, Congruence):
-        return congruences(gold, answer)
+    if isinstance(gold, Congruence) or isinstance(answer, Congruence):
+        known, given = progression(gold), progression(answer)
+        return congruences(known, given) if known and given else Same(None, "kind")
     if isinstance(gold, Matrix) or isinstance(answer, Matrix):
         return matrices(gold, answer, agree)
     if isinstance(gold, Ratio) or isinstance(answer, Ratio):
@@ -67,12 +68,22 @@ def _agree(gold: Value, answer: Value) -> Same:
             return Same(False, "kind") if isinstance(answer, NODES) else Same(None, "kind")
         return _agree(shape(named[1]), answer)
     if isinstance(gold, Listing) and isinstance(answer, Listing):
-        return listings(gold, answer, agree)
+        return listings(gold, answer, _members)
     if isinstance(gold, Listing) and isinstance(answer, NODES):
-        return _agree(gold.items[0], answer) if len(gold.items) == 1 else Same(False, "kind")
+        return _members(gold.items[0], answer) if len(gold.items) == 1 else Same(False, "kind")
     if isinstance(answer, Listing) and isinstance(gold, NODES):
         return _spellings(gold, answer)
     return Same(None, "kind")
+
+
+def _members(gold: Value, answer: Value) -> Same:
+    """As agree, for members of a collection: {2} is not 2 there."""
+    if any(
+        isinstance(value, Listing) and value.kind == "set" and isinstance(other, NODES)
+        for value, other in ((gold, answer), (answer, gold))
+    ):
+        return Same(False, "kind")
+    return agree(gold, answer)
 
 
 def _spellings(gold: Node, answer: Listing) -> Same:

@@ -109,6 +109,8 @@ class Atoms(Reader):
             return Op("log", (args[0], Num(Fraction(10))))
         if name == "cbrt":
             return Op("root", (args[0], Num(Fraction(3))))
+        if name == "cis":
+            return Op("add", (Op("cos", (args[0],)), Op("mul", (Sym("i"), Op("sin", (args[0],))))))
         return Op(name, tuple(args))
 
     def arguments(self) -> list[Node]:

@@ -17,6 +17,10 @@ _NAME = re.compile(r"([A-Za-z](?:_(?:\w|\{\w{1,4}\}))?)\s*=\s*[$\s]*$")
 _FILLER = re.compile(
     r"[\s,;，、；$&*]|\\quad|\\qquad|\\\\|\\[,;! ]|\\text\s*\{|\}|\b(?:and|or|und|oder|et|ou|y)\b|[和或]|\\[()\[\]]"
 )
+_NOT_BEFORE = re.compile(r"\b(?:not|isn't|instead of|rather than)[\s$]*$")
+_NOT_AFTER = re.compile(
+    r"[$\s]*(?:(?:is|was) (?:wrong|incorrect|impossible|not (?:correct|right|possible|the))|isn't|cannot be|can't be)\b"
+)
 GAP = 200  # characters between two boxes of one sentence
 
 
@@ -56,9 +60,16 @@ def boxes(text: str) -> tuple[list[Box], int]:
     return found, unfinished
 
 
+def _denied(text: str, box: Box) -> bool:
+    """Whether the sentence says that the box is not the answer."""
+    before, after = text[max(0, box.start - 20) : box.start], text[box.end : box.end + 40]
+    return bool(_NOT_BEFORE.search(before) or _NOT_AFTER.match(after))
+
+
 def last_answer(text: str) -> tuple[str | None, str, int]:
     """The answer in the last sentence with boxes (or None), the rule, and where it ends in the text."""
     found, unfinished = boxes(text)
+    found = [box for box in found if not _denied(text, box)]
     if not found:
         return None, "box-unfinished" if unfinished >= 0 else "none", unfinished
     if unfinished > found[-1].start:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 
 from porism.types import Verdict
-from porism.verify import agreement, groups
+from porism.verify import agreement, choices, groups
+from porism.verify.choices import unwrapped
 from porism.verify.custom import is_custom
 from porism.verify.equal import Same, proportional
 from porism.verify.lexer import Unreadable
@@ -19,20 +20,30 @@ from porism.verify.numbers import literal
 from porism.verify.structures import read
 from porism.verify.syntax import EMPTY, NODES, Listing, Node, Op, Relation, Value
 from porism.verify.typed import letters, truth, typed
-from porism.verify.words import known_words, number_phrase, plain_words
-
-MAX_LENGTH = 20_000  # longer answers are not read
-_CHOICE = re.compile(r"\(?([A-J])\)?")
-_CHOSEN = re.compile(
-    r"[^\w\\]*(?i:(?:option|choice|answer)\s*)?\(?([A-Ja-j])\)?(?=$|[.):,\s])(?!\s*[-+*/^=<>]).*", re.DOTALL
+from porism.verify.words import (
+    SCALE_WORDS,
+    exclusive,
+    known_words,
+    number_phrase,
+    plain_words,
+    without_article,
 )
+
+_SCALES = "|".join(SCALE_WORDS)
+MAX_LENGTH = 20_000  # longer answers are not read
 _ENGINE = re.compile(r"\\(?:i*int|lim|sum|prod|partial|det|frac\s*\{\s*d\s*\})(?![A-Za-z])")
-_LETTER = re.compile(r"(?<![A-Za-z])[A-J](?![A-Za-z])")
-_HEDGE = re.compile(r"^(?:\\approx|\\sim|approximately|about|roughly|exactly)\s+(?=\S)")
+_HEDGE = re.compile(
+    r"^(?:\\approx|\\sim|\\(?:text|mbox)\{ *(?:approximately|about|roughly|exactly"
+    r"|(?:[Tt]he )?(?:[Ff]inal )?[Aa]nswer(?: is)?:?) *\}"
+    r"|approximately|about|roughly|exactly)\s*(?<![a-z])(?=\S)"
+)
 _WRAPPED = re.compile(r"^\\(?:text|mbox|textbf|mathrm|mathbf)\s*\{([^{}]*\d[^{}]*)\}$")
+_CENTS = re.compile(r"\bcents?\b")
+_TO = re.compile(r"(\d+(?:\.\d+)?) ?(?:\\(?:text|mbox) ?\{ ?to ?\}|to) ?(\d+(?:\.\d+)?)")
+_SHARE = re.compile(r"(\d+) ?(?:\\(?:text|mbox) ?\{ ?(?:in|out of) ?\}|in|out of) ?(\d+)")
+_SCALED = re.compile(rf"(?<=\d) ?(?:\\text ?\{{ ?(?:{_SCALES})\b ?|(?:{_SCALES})\b)")
 _GROUPED = re.compile(r"\d,\d{3}")
 _COMMA = re.compile(r"[+-]?(?:\d+,(?:\d{1,2}|\d{4,})|0,\d+)")
-_WRAPPER = re.compile(r"\\(?:text|mbox|textbf|mathbf|mathrm|bf|textit)\s*\{([^{}]*)\}")
 _SETTLED = frozenset(("integer", "rational", "decimal", "expression"))
 
 
@@ -75,7 +86,10 @@ def compare(answer: str, gold: str, answer_type: str | None = None) -> Verdict:
     whole = {"string": _strings, "choice": letters, "boolean": truth}.get(kind)
     if whole is not None:
         return _verdict(whole(right, left))
-    for rule in (_choices, _words, _asymptotics, groups.agree):
+    if _dollars(answer) != _dollars(gold) and (left.endswith("%") or right.endswith("%")):
+        return Verdict("undecided", "unit")  # an amount of money and a percentage
+    left, right = _in_dollars(left, answer, right), _in_dollars(right, gold, left)
+    for rule in (_letters, _parts, _words, _asymptotics, groups.agree):
         found = rule(right, left)
         if found is not None:
             return _verdict(found)
@@ -94,28 +108,29 @@ def _verdict(found: Same, suspicious: str | None = None) -> Verdict:
     return Verdict("wrong", found.rule, suspicious)
 
 
-def _unwrapped(text: str) -> str:
-    return re.sub(r"\s+", " ", _WRAPPER.sub(r"\1", text)).strip(" .")
-
-
 def _strings(gold: str, answer: str) -> Same:
-    left, right = (_unwrapped(text).casefold() for text in (gold, answer))
+    left, right = (unwrapped(text).casefold() for text in (gold, answer))
     return Same(left == right, "string")
 
 
-def _choices(gold: str, answer: str) -> Same | None:
-    """A letter against a letter, alone or with the text of its option."""
-    known = _CHOICE.fullmatch(_unwrapped(gold))
-    if known is None:
-        return None
-    given = _CHOSEN.fullmatch(_unwrapped(answer))
-    if given is None and known[1] not in "EI" and literal(answer) is not None:
-        return Same(None, "choice")  # perhaps the value of that option
-    if given is None or (given[1].islower() and len(_unwrapped(answer)) == 1):
-        return None
-    if _LETTER.search(given[0], given.end(1)):
-        return Same(None, "choice")  # more than one letter
-    return Same(given[1].upper() == known[1], "choice")
+def _letters(gold: str, answer: str) -> Same | None:
+    return choices.choices(gold, answer, compare)
+
+
+def _parts(gold: str, answer: str) -> Same | None:
+    return choices.parts(gold, answer, compare)
+
+
+def _dollars(written: str) -> bool:
+    """Whether a dollar sign stands for money, not for mathematics."""
+    return "\\$" in written or written.count("$") % 2 == 1
+
+
+def _in_dollars(text: str, written: str, other: str) -> str:
+    """The text with its dollar sign as a unit, where the other one is in cents."""
+    if _dollars(written) and _CENTS.search(other) and not _CENTS.search(text):
+        return text + r" \text{ dollars}"
+    return text
 
 
 def _words(gold: str, answer: str) -> Same | None:
@@ -123,8 +138,11 @@ def _words(gold: str, answer: str) -> Same | None:
     left, right = plain_words(gold), plain_words(answer)
     meanings = [known_words(left) if left else None, known_words(right) if right else None]
     if all(meanings):
-        unlike = set(meanings) == {"empty", "undefined"}  # "does not exist" may be said of a solution
+        # "does not exist" may be said of a solution, and of an infinite limit
+        unlike = set(meanings) in ({"empty", "undefined"}, {"infinite", "undefined"})
         return Same(None if unlike else meanings[0] == meanings[1], "words")
+    if "infinite" in meanings and r"\infty" in (gold, answer):
+        return Same(True, "words")
     if "empty" in meanings:
         return _against_empty(answer if meanings[0] else gold)
     if not left or not right or len(left) < 2 or len(right) < 2:
@@ -133,15 +151,17 @@ def _words(gold: str, answer: str) -> Same | None:
         if right and len(right) > 3 and literal(gold) is not None and not _readable(answer):
             return Same(False, "words")
         return None
-    if left == right:
+    if without_article(left) == without_article(right):
         return Same(True, "words")
     first = known_words(right.split()[0].strip(","))
     if meanings[0] in ("yes", "no") and first in ("yes", "no"):
+        if known_words(right.split()[-1]) in {"yes", "no"}:
+            return Same(None, "words")  # yes and no
         return Same(first == meanings[0], "words")
     if _readable(gold) or _readable(answer):
         return None
     pieces = set(left.split()), set(right.split())
-    return Same(None if pieces[0] & pieces[1] else False, "words")
+    return Same(None if pieces[0] & pieces[1] and not exclusive(left, right) else False, "words")
 
 
 def _against_empty(other: str) -> Same:
@@ -218,6 +238,10 @@ def _number(value: Value) -> Node:
 
 def _values(gold: str, answer: str, kind: str) -> Verdict:
     gold, answer = (_HEDGE.sub("", _WRAPPED.sub(r"\1", text)) for text in (gold, answer))
+    gold, answer = (_TO.sub(r"\1:\2", text) if _TO.fullmatch(text) else text for text in (gold, answer))
+    gold, answer = (
+        _SHARE.sub(r"\\frac{\1}{\2}", text) if _SHARE.fullmatch(text) else text for text in (gold, answer)
+    )
     try:
         known, twofold = read(gold)
     except Unreadable:
@@ -231,6 +255,8 @@ def _values(gold: str, answer: str, kind: str) -> Verdict:
         found = Same(False, "multiplicity")
     if found.equal is False and _GROUPED.search(gold if isinstance(given, Listing) else answer):
         found = _regrouped(gold, answer, known, given, found)
+    if found.equal is False and bool(_SCALED.search(gold)) != bool(_SCALED.search(answer)):
+        found = _unscaled(gold, answer, found)
     if twofold or doubtful:
         other = agreement.agree(read(gold, tight=True)[0], read(answer, tight=True)[0])
         if other.equal != found.equal:
@@ -251,9 +277,22 @@ def _regrouped(gold: str, answer: str, known: Value, given: Value, found: Same) 
     return other if other.equal else found
 
 
+def _unscaled(gold: str, answer: str, found: Same) -> Same:
+    """5 million beside 5: the question may have asked for millions."""
+    texts = (
+        _SCALED.sub(lambda match: r"\text{ " if "{" in match[0] else "", text) for text in (gold, answer)
+    )
+    try:
+        plain = agreement.agree(*(read(text.replace(r"\text{ }", ""))[0] for text in texts))
+    except Unreadable:
+        return found
+    return Same(None, "scale") if plain.equal else found
+
+
 def _unread(gold: str, answer: str) -> Verdict:
     """For texts outside the grammar: the same words are the same answer, words are no number."""
-    if len(gold) > 2 and _unwrapped(gold).casefold() == _unwrapped(answer).casefold():
+    dotted = gold.endswith("...") == answer.endswith("...")
+    if len(gold) > 2 and dotted and unwrapped(gold).casefold() == unwrapped(answer).casefold():
         return Verdict("correct", "text")
     if literal(gold) is not None and not re.search(r"[\d\\]", answer) and len(answer) > 3:
         return Verdict("wrong", "words", "words")

@@ -108,6 +108,8 @@ class Expressions(Atoms):
                 self.at += double
                 left = Op("dfact" if double else "fact", (as_node(left),))
             elif token.kind == "%":
+                if isinstance(left, Op) and left.head == "percent":
+                    raise Unreadable("%%")
                 self.at += 1
                 left = Op("percent", (as_node(left),))
             elif token.kind == "'" and isinstance(left, Sym):
@@ -152,7 +154,8 @@ class Expressions(Atoms):
         if kind == "num":
             return self.after_number(token)
         if kind == "name":
-            return Sym(token.text)
+            called = token.text in ("Gamma", "zeta") and self.peek().kind == "("
+            return self.function(token.text) if called else Sym(token.text)
         if kind == "infinity":
             return INFINITY
         if kind == "func":

@@ -21,7 +21,8 @@ _CHANNEL = "<|channel|>final<|message|>"
 _TURN = re.compile(r"<\|im_end\|>|<\|im_start\|>user|<\|endoftext\|>|<\|eot_id\|>|</s>")
 _BLANKS = re.compile(r"[^\S\n]{2,}")
 _HOPE = re.compile(
-    r"\s*I hope (?:it|this) is correct\.?\s*$|\s*(?:■|□|\\blacksquare|\\qed)\s*$", re.IGNORECASE
+    r"\s*I hope (?:it|this) is correct\.?\s*$|\s*(?:■|□|∎|\$?\\(?:blacksquare|square|qed)\b\$?)\s*$",
+    re.IGNORECASE,
 )
 _TAG = re.compile(r"[<\[](/?)(?:final_)?answer[>\]]", re.IGNORECASE)
 _ANCHOR = re.compile(
@@ -46,10 +47,11 @@ _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
 _STOP = re.compile(r"[.!?。！？]+(?=\s|$|\*)")
 _CLAUSE = re.compile(
     r"[,，;；]\s*(?!(?:and|or)\b)(?=[a-z]{2,}\b(?!\s*[=<>(\d]))"
-    r"|\s+(?:because|since|as|so|which|where|when|per)\s|\s+\((?=[a-z]{3,}\s)"
+    r"|\s+(?:because|since|as|so|which|where|when|per|every|each|in total|at the)\s|\s+\((?!mod\b)(?=[a-z]{3,}\s)"
 )
 _IS = re.compile(
-    r".*(?:\b(?:is|are|equals|be|equal to|becomes|get|obtain|gives|choose|pick|have)\b\s*:?|[为是]|等于|[:：])"
+    r".*(?:\b(?:is|are|equals|be|equal to|becomes|get|obtain|gives|choose|pick|have"
+    r"|makes|costs|spends|earns|pays|needs|saves|receives|weighs)\b\s*:?|[为是]|等于|[:：])"
     r"\s*(?P<value>.+)",
     re.DOTALL | re.IGNORECASE,
 )
@@ -57,6 +59,14 @@ _EQUALS = re.compile(r".*=\s*(?P<value>.+)", re.DOTALL)
 _WORD = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{3,}(?![A-Za-z]*\()")
 _MATHS = re.compile(r"[\d=^\\]|(?<![A-Za-z])[A-Z](?![A-Za-z])")
 _BARE = re.compile(r"[-+*/^=<>()\[\]{}|!%.,;:°\s\w\\√π∞≤≥−×·±]+")
+_ANGLE = re.compile(r"[∠△]\s*[A-Z]{1,4}\b")
+_DENIAL = re.compile(rf"{_NOT.pattern}|\b(?:wrong|incorrect|impossible)\b", re.IGNORECASE)
+_DENIED = re.compile(r"(?:\b(?:not|never|cannot)|n't)\b(?:\s+(?:be|equal|equals|to))*\s*$", re.IGNORECASE)
+_OPEN = re.compile(r"(?:cannot|can't|can not) be determined", re.IGNORECASE)
+_RIGHT_CHOICE = re.compile(
+    r"(?=.{3})(?i:option |choice )?\(?\b([A-J])\)?(?: is (?:the )?(?:correct|right)(?: (?:answer|option|choice))?)?"
+)
+_IS_ANSWER = re.compile(r"(\S{1,60}) is (?:the|our|my) (?:final |correct )?answer")
 _CONJUNCTIONS = frozenset(("and", "or", "the", "a", "an", "of", "to", "in", "each"))
 
 
@@ -95,7 +105,9 @@ def _strip(text: str) -> str:
     text = text.strip()
     while text[:2] == "**" or text[-2:] == "**":
         text = text.removeprefix("**").removesuffix("**").strip()
-    text = text.strip("`_ \t\n")
+    text = text.strip("` \t\n")
+    if text[:1] == "_" == text[-1:]:  # emphasis; a subscript may open an answer
+        text = text.strip("_ ")
     span = _SPAN.fullmatch(text.rstrip(" .,。"))
     if span:
         text = next(part for part in span.groups() if part is not None)
@@ -148,9 +160,9 @@ def _announced(text: str) -> str | None:
     if not last["strong"] and rest.count("\n") > 5:
         return None
     value = _value(rest)
-    if value and _WORD.match(value) and (sentence := _IS.fullmatch(value)):
+    if value and _WORD.match(value) and not _NOT.search(value) and (sentence := _IS.fullmatch(value)):
         value = _strip(sentence["value"])  # "Final answer: the volume is 120"
-    if value is None or _wordy(value) or _NOT.match(value):
+    if value is None or _wordy(value) or (_NOT.match(value) and not _OPEN.fullmatch(value)):
         return None
     return value
 
@@ -161,6 +173,7 @@ def _wordy(text: str) -> bool:
 
 def _readable(line: str) -> bool:
     """Whether a line is mathematics and nothing else."""
+    line = _ANGLE.sub(" x ", line)
     if len(line) > 200 or not _BARE.fullmatch(line) or _FOREIGN.search(line):
         return False
     return bool(_MATHS.search(line)) and not _WORD.search(line)
@@ -179,17 +192,24 @@ def _last_line(text: str) -> Extracted:
         while first and _ALSO.fullmatch(text[spans[first - 1].end() : spans[first].start()]):
             first -= 1
         after = text[spans[-1].end() :].strip()
-        ends = not after or after[-1] in ".!。)*"
+        ends = (not after or after[-1] in ".!。)*") and not _DENIAL.search(after)
+        ends = ends and not _DENIED.search(text[: spans[first].start()][-40:])
         if "\n" not in after and ends and len(after.split()) <= 4 and not re.search(r"\d", after):
             return Extracted(", ".join(_strip(span[0]) for span in spans[first:]), "last-math")
     line = lines[-1].strip()
     bare = line.strip("$`*. ")
     if len(bare) <= 200 and _readable(bare):
-        return Extracted(_strip(line), "bare-line")
+        return Extracted(_strip(_OPENING.sub("", line, count=1)), "bare-line")
     if line[-1] in ".。!$*" or not _WORD.search(line[-20:]):
         sentence = [part for part in re.split(r"(?<=[.!?。！？])\s+", line) if part][-1]
         sentence = sentence.rstrip(".。!* ")
         said = _OPENING.sub("", sentence, count=1)
+        if letter := _RIGHT_CHOICE.fullmatch(said):
+            return Extracted(letter[1], "sentence")
+        if named := _IS_ANSWER.fullmatch(said):
+            return Extracted(_strip(named[1]), "sentence")
+        if said != sentence and _readable(said.strip("$`* ")):
+            return Extracted(_strip(said), "sentence")
         if known_words(said.lower()):
             return Extracted(said, "sentence")
         match = _IS.fullmatch(sentence) or _EQUALS.fullmatch(sentence)
@@ -229,7 +249,9 @@ def extract(text: str, *, truncated: bool = False) -> Extracted:
     tagged, tag_end = _tagged(shown)
     if tagged is not None and tag_end > box_end:
         inner, inner_rule, _ = last_answer(tagged)
-        return Extracted(inner or _strip(tagged) or None, inner_rule if inner else "tag")
+        return Extracted(
+            inner or _announced(tagged) or _strip(tagged) or None, inner_rule if inner else "tag"
+        )
     if boxed is not None:
         return Extracted(_strip(boxed), rule)
     if rule == "box-unfinished":

@@ -20,6 +20,10 @@ _NAMED = re.compile(r"(?:\\mathrm\{)?(S|A|D|Q|Dic)\}?_\{?(\d{1,6})\}?")
 _CYCLIC_WORDS = re.compile(r"(?:\\text\{)?(?:the)?cyclic(?:group)?(?:of)?order\}?(\d{1,6})\}?")
 _FACTOR = re.compile(r"\\times|\\oplus|\\otimes")
 _POWER = re.compile(r"(.*?)\^(?:\{(\d{1,3})\}|(\d))")
+_LINEAR = re.compile(
+    r"(?:\\(?:mathrm|operatorname|text)\{)?(?P<family>P?[SG]L|S?[OU]|P?Sp)\}?(?:_\{?(?P<size>\d{1,3})\}?\(|\((?P<first>\d{1,3}),)"
+    r"(?P<ring>\\math(?:bb|bf)\{?[A-Z]\}?(?:_\{?\d{1,6}\}?)?|[ZQRC]|F_\{?\d{1,6}\}?|\d{1,6})\)"
+)
 _GROWTH = re.compile(r"(?:\\mathcal\{O\}|\\mathrm\{O\}|\\Theta|\\Omega|Theta|Omega|O|o)\((.*)\)", re.DOTALL)
 
 
@@ -53,6 +57,8 @@ def invariants(text: str) -> tuple[int, tuple[int, ...], tuple[str, ...]] | None
             powers[2] += 2 * times
         elif match := _NAMED.fullmatch(factor):
             family, size = match[1], int(match[2])
+            if (family, size) == ("S", 3):
+                family = "D"
             if (family, size) in (("S", 2), ("A", 3)):
                 powers[size] += times
             elif (family, size) not in (("S", 1), ("A", 1), ("A", 2)):
@@ -85,6 +91,15 @@ def _prime_powers(n: int) -> Counter[int]:
     return found
 
 
+def _maybe_alike(one: str, other: str) -> bool:
+    """Whether groups of two families may be one: no dihedral group is a quaternion, a larger S_n or an A_n."""
+    sizes = dict(name.split("_") for name in (one, other))
+    if "D" not in sizes or int(sizes.pop("D")) < 3:
+        return True
+    ((family, size),) = sizes.items()
+    return family not in "QSA" or int(size) < (8 if family == "Q" else 4)
+
+
 def _order(name: str) -> int | None:
     family, _, digits = name.partition("_")
     size = int(digits)
@@ -93,8 +108,51 @@ def _order(name: str) -> int | None:
     return size if family == "Q" else None  # D_n has n or 2n elements, by author
 
 
+def matrix_group(text: str) -> tuple[str, int, str] | None:
+    """The family, the size and the ring of SL_2(\\mathbb{Z}) and its like."""
+    match = _LINEAR.fullmatch(re.sub(r"\s+", "", text))
+    if match is None:
+        return None
+    ring = re.sub(r"\\mathbb|\\mathbf|\\mathrm|[{}]", "", match["ring"])
+    return (
+        match["family"],
+        int(match["size"] or match["first"]),
+        re.sub(r"^(?:F_|GF\()?(\d+)\)?$", r"F_\1", ring),
+    )
+
+
+def _matrix_groups(gold: tuple[str, int, str], answer: tuple[str, int, str]) -> Same:
+    """Equal names are equal groups; over one of Z, Q, R, C or a field, SL_n and GL_n and other sizes are not."""
+    if gold == answer:
+        return Same(True, "group")
+    plain = all(side[0] in ("SL", "GL") and side[1] > 1 for side in (gold, answer))
+    infinite = gold[2] == answer[2] and gold[2] in "ZQRC"
+    orders = [_field_order(*side) for side in (gold, answer)]
+    unequal = None not in orders and orders[0] != orders[1]
+    return Same(False if (plain and infinite) or unequal else None, "group")
+
+
+def _field_order(family: str, n: int, ring: str) -> int | None:
+    """The number of elements of GL_n(q), SL_n(q), PGL_n(q), PSL_n(q)."""
+    q = int(ring[2:]) if ring[:2] == "F_" and ring[2:].isdigit() else 0
+    if (
+        family[-2:] not in ("GL", "SL")
+        or not 2 <= n <= 12
+        or not 2 <= q <= 1000
+        or len(_prime_powers(q)) != 1
+    ):
+        return None
+    size: int = math.prod(q**n - q**power for power in range(n))
+    if family != "GL":
+        size //= q - 1
+    return size // math.gcd(n, q - 1) if family == "PSL" else size
+
+
 def agree(gold: str, answer: str) -> Same | None:
     """Whether two names mean the same group; None when either is not a group's name."""
+    linear = matrix_group(gold), matrix_group(answer)
+    if linear[0] and linear[1]:
+        return _matrix_groups(linear[0], linear[1])
     left, right = invariants(gold), invariants(answer)
     if left is None or right is None:
         return None
@@ -111,11 +169,13 @@ def agree(gold: str, answer: str) -> Same | None:
         return Same(False, "group")
     families = [tuple(name.partition("_")[0] for name in side[2]) for side in (left, right)]
     if families[0] == families[1] and left[:2] == right[:2]:
-        return Same(False, "group")
+        return Same(None if {left[2], right[2]} == {("D_3",), ("D_6",)} else False, "group")
+    if families[0] != families[1] and len(left[2]) == len(right[2]) == 1 and left[:2] == right[:2]:
+        return Same(None if _maybe_alike(left[2][0], right[2][0]) else False, "group")
     small = re.compile(r"D_[12]|Dic_1|Q_[1-4]")
     if bool(left[2]) != bool(right[2]) and not any(map(small.fullmatch, left[2] + right[2])):
         return Same(False, "group")
     return Same(None, "group")
 
 
-__all__ = ["agree", "growth", "invariants"]
+__all__ = ["agree", "growth", "invariants", "matrix_group"]

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from porism.verify.lexer import Unreadable
 from porism.verify.reader import as_node
-from porism.verify.syntax import NODES, Combined, Congruence, Domain, Listing, Node, Relation, Sym, Value
+from porism.verify.syntax import (
+    NODES,
+    Combined,
+    Congruence,
+    Domain,
+    Listing,
+    Node,
+    Num,
+    Relation,
+    Sym,
+    Text,
+    Value,
+    whole,
+)
+
+DOTS = Text("...")
+MAX_TERMS = 300
 
 
 def joined(found: list[Value], joints: list[str]) -> Value:
     """Items between separators as one value: a list, conditions, or a congruence with several residues."""
+    if DOTS in found:
+        found = _filled(found)
     last = found[-1]
     if isinstance(last, Congruence) and len(found) > 1:
         return _residues(found, last)
@@ -24,7 +44,25 @@ def joined(found: list[Value], joints: list[str]) -> Value:
     if len(conditions) == len(found):
         plain = "and" if "and" in joints or not set(joints) <= {",", ";"} else "conditions"
         return Combined("or" if "or" in joints else plain, tuple(found))
+    if "or" in joints and conditions and all(isinstance(item, Relation) for item in found):
+        return Combined("or", tuple(found))
     return Listing("list", tuple(found))
+
+
+def _filled(found: list[Value]) -> list[Value]:
+    """1, 3, ..., 9 with the integers that the dots stand for. Raises Unreadable unless all have one step."""
+    at = found.index(DOTS)
+    before, after = ([whole(item) for item in part] for part in (found[:at], found[at + 1 :]))
+    terms = [term for term in (*before, *after) if term is not None]
+    if not before or not after or len(terms) < len(found) - 1:
+        raise Unreadable("dots")
+    step = terms[1] - terms[0] if len(before) > 1 else 1
+    if step == 0 or not 0 < (terms[-1] - terms[0]) // step < MAX_TERMS:
+        raise Unreadable("dots")
+    filled = list(range(terms[0], terms[-1] + step // abs(step), step))
+    if filled[: len(before)] != before or filled[-len(after) :] != after:
+        raise Unreadable("dots")
+    return [Num(Fraction(term)) for term in filled]
 
 
 def congruence(sides: list[Value], ops: list[str], modulus: Node) -> Congruence:
@@ -61,4 +99,4 @@ def built(value: Value, condition: Value) -> Value:
     raise Unreadable("a set builder")
 
 
-__all__ = ["built", "congruence", "joined"]
+__all__ = ["DOTS", "built", "congruence", "joined"]

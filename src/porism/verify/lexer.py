@@ -11,7 +11,7 @@ import re
 
 from msgspec import Struct
 
-from porism.verify.words import NUMBER_WORDS, is_unit
+from porism.verify.words import NUMBER_WORDS, SCALE_WORDS, alters, is_unit
 
 
 class Unreadable(Exception):
@@ -32,7 +32,7 @@ FUNCTIONS = frozenset(
         "sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc", "asin",
         "acos", "atan", "sinh", "cosh", "tanh", "coth", "sech", "csch", "arcsinh", "arccosh", "arctanh", "asinh",
         "acosh", "atanh", "log", "ln", "lg", "exp", "sqrt", "cbrt", "abs", "floor", "ceil", "gcd", "lcm", "max", "min",
-        "binom", "Re", "Im", "arg", "factorial", "sgn", "sign", "Gamma", "gamma", "zeta",
+        "binom", "Re", "Im", "arg", "factorial", "cis", "sgn", "sign", "Gamma", "gamma", "zeta",
     )
 )  # fmt: skip
 _GREEK = frozenset(
@@ -53,6 +53,7 @@ _COMMANDS = {
     "binom": "binom", "sum": "sum", "prod": "prod", "sqrt": "sqrt", "subseteq": "subset", "subset": "subset",
     "Rightarrow": "=>", "implies": "=>", "rightarrow": "to", "to": "to", "mapsto": "mapsto", "ldots": "dots",
     "dots": "dots", "cdots": "dots", "begin": "begin", "end": "end", "mathbb": "mathbb", "mathbf": "mathbb",
+    "angle": "",
     "euro": "", "pounds": "", "bf": "", "it": "", "mathcal": "", "mathit": "", "overline": "overline",
     "bar": "overline",
     "neg": "not", "not": "not", "oplus": "oplus", "over": "over",
@@ -67,15 +68,20 @@ _TOKEN = re.compile(
     r"|\\(?P<command>[A-Za-z]+)|\\(?P<escape>.)"
     r"|(?P<grouped>[1-9]\d{0,2}(?:,\d{3})+(?![\d])(?:\.\d+)?)"
     r"|(?P<num>\d+\.\d+(?:[eE][+-]?\d+)?(?![A-Za-z\d])|\d+[eE][+-]?\d+(?![A-Za-z\d])|\d+\.\d+|\d+\.(?=\D|$)|\d+|\.\d+)"
-    r"|(?P<word>[A-Za-z]+)|(?P<op><=|>=|!=|==|=>|->|\*\*|[-+*/^_=<>(){}\[\]|!,;:'&%#\"?.])"
+    r"|(?P<word>[A-Za-z]+)|(?P<op>\.\.\.|<=|>=|!=|==|=>|->|\*\*|[-+*/^_=<>(){}\[\]|!,;:'&%#\"?.])"
 )
 
 
 _GLUED = re.compile(
     r"([A-Za-z]{0,2}?)(arcsin|arccos|arctan|sinh|cosh|tanh|sin|cos|tan|log|ln|exp|sqrt)([A-Za-z]{0,2})"
 )
+_JOINED = re.compile(r"(.*\w.?) ?(,|\band)")
 _ENGLISH = frozenset(
     ("since", "cost", "costs", "tank", "tanks", "logs", "login", "sing", "sins", "using", "basin", "cosy")
+)
+_COMPOUND = re.compile(
+    r"\b(twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[- ](one|two|three|four|five|six|seven|eight|nine)\b",
+    re.IGNORECASE,
 )
 _UNIT_LETTERS = frozenset("msghL")
 
@@ -96,10 +102,15 @@ def _word(word: str, spaced: bool) -> list[Token]:
         parts = [part for part in glued.groups() if part]
         return [token for at, part in enumerate(parts) for token in _word(part, spaced and at == 0)]
     if len(word) > 1 and (
-        is_unit(word) or len(word) > 3 or lower in ("is", "no", "of", "to", "we", "the", "are")
+        is_unit(word) or len(word) > 3 or lower in ("is", "no", "of", "to", "we", "the", "are", "sq", "cu")
     ):
         return [Token("text", word, spaced)]
     return [Token("name", char, spaced and at == 0) for at, char in enumerate(word)]
+
+
+def _scale(word: str) -> list[Token]:
+    """million after a number: times its size."""
+    return [Token("*", word), Token("num", SCALE_WORDS[word.lower()])]
 
 
 def _boxed(inner: str, spaced: bool, *, after_number: bool) -> list[Token]:
@@ -110,6 +121,14 @@ def _boxed(inner: str, spaced: bool, *, after_number: bool) -> list[Token]:
         return [Token(lower, lower, spaced)]
     if lower in ("", "is"):
         return []
+    first, _, rest = inner.partition(" ")
+    if after_number and first.lower() in SCALE_WORDS:
+        return [*_scale(first), *([Token("text", rest, True)] if rest else [])]
+    amount = first if first.isdigit() else NUMBER_WORDS.get(first.lower())
+    if amount and rest.isalpha() and not after_number and not alters(rest):
+        return [Token("num", amount, spaced), Token("text", rest, True)]
+    if after_number and lower == "min":
+        return [Token("text", inner, True)]
     if len(inner) == 1 and inner.isalpha() and not (after_number and inner in "msghL"):
         return [Token("name", inner, spaced)]
     if lower in FUNCTIONS:
@@ -118,7 +137,9 @@ def _boxed(inner: str, spaced: bool, *, after_number: bool) -> list[Token]:
         return _word(lower, spaced)
     if re.fullmatch(r"[\d.,/%]+", inner) or lower in NUMBER_WORDS:
         return tokens(inner)
-    return [Token("text", inner, True)]
+    joint = _JOINED.fullmatch(inner)
+    noun, sign = (joint[1], joint[2]) if joint else (inner, "")
+    return [Token("text", noun, True), *([Token(sign, sign, True)] if sign else [])]
 
 
 def _command(command: str, spaced: bool) -> list[Token]:
@@ -134,6 +155,9 @@ def _command(command: str, spaced: bool) -> list[Token]:
 
 def tokens(text: str, *, grouped: bool = False) -> list[Token]:
     """The tokens of a cleaned text. Raises Unreadable for a sign or command outside the grammar."""
+    text = _COMPOUND.sub(
+        lambda match: str(sum(int(NUMBER_WORDS[word.lower()]) for word in match.groups())), text
+    )
     found: list[Token] = []
     at = depth = 0
     spaced = False
@@ -169,11 +193,17 @@ def tokens(text: str, *, grouped: bool = False) -> list[Token]:
             else:
                 found.append(Token("num", match[0].replace(",", ""), spaced))
         elif kind == "word":
-            found += _word(match[0], spaced)
+            after_number = bool(found) and found[-1].kind == "num"
+            scaled = after_number and match[0].lower() in SCALE_WORDS
+            found += _scale(match[0]) if scaled else _word(match[0], spaced)
         else:
             sign = match[0]
             depth += (sign in "([") - (sign in ")]")
-            kind = "num" if kind == "num" else {"==": "=", "**": "^", "->": "to", "&": "&"}.get(sign, sign)
+            kind = (
+                "num"
+                if kind == "num"
+                else {"...": "dots", "==": "=", "**": "^", "->": "to", "&": "&"}.get(sign, sign)
+            )
             found.append(Token(kind, sign, spaced))
         spaced = False
     return _with_units(found)

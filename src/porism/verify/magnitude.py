@@ -60,9 +60,19 @@ def _bounds(node: Node) -> tuple[float, float]:
         return base[0] * _ten(power[0]), base[1] * _ten(power[1])
     if head in ("fact", "dfact"):
         low, high = bounds(args[0])
+        if high < 1:
+            return _measured(node)
         if low < 1:
             raise NoBounds(head)
         return _ten(low) * (low - 0.5) / (1 if head == "fact" else 2.1), _ten(high) * high
+    if head in ("log", "ln") and (inside := bounds(args[0]))[0] > 1:
+        scale = math.log10(_number(args[1])) if len(args) > 1 else math.log10(math.e)
+        if scale > 0:
+            return math.log10(inside[0] / scale) - 1e-9, math.log10(inside[1] / scale) + 1e-9
+    return _measured(node)
+
+
+def _measured(node: Node) -> tuple[float, float]:
     size = math.log10(abs(_number(node)))
     return size - 1e-9, size + 1e-9
 

@@ -38,6 +38,21 @@ def negative(value: Value) -> Value:
     return Op("neg", (as_node(value),))
 
 
+def determinant(matrix: Matrix) -> Node:
+    """Expanded along the first row. Raises Unreadable unless the matrix is square and small."""
+    rows = matrix.rows
+    if len(rows) != len(rows[0]) or len(rows) > 5:
+        raise Unreadable("a determinant")
+    if len(rows) == 1:
+        return as_node(rows[0][0])
+    terms: list[Node] = []
+    for at, entry in enumerate(rows[0]):
+        minor = determinant(Matrix(tuple(row[:at] + row[at + 1 :] for row in rows[1:])))
+        term = Op("mul", (as_node(entry), minor))
+        terms.append(Op("neg", (term,)) if at % 2 else term)
+    return reduce(lambda a, b: Op("add", (a, b)), terms)
+
+
 def _size(matrix: Matrix) -> tuple[int, int]:
     return len(matrix.rows), len(matrix.rows[0])
 
@@ -58,4 +73,4 @@ def _dot(row: tuple[Value, ...], column: tuple[Value, ...]) -> Node:
     return reduce(lambda a, b: Op("add", (a, b)), terms)
 
 
-__all__ = ["negative", "operation"]
+__all__ = ["determinant", "negative", "operation"]

@@ -23,6 +23,7 @@ _SIGNS = {
     "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}", "ℕ": r"\mathbb{N}", "，": ",", "、": ",", "；": ";", "：": ":",
     "（": "(", "）": ")", "【": "[", "】": "]", "￥": "$", "€": "$", "£": "$", "％": "%", "∣": "|",
     "…": r"\ldots ", "∀": r"\forall ", "∃": r"\exists ", "¬": r"\neg ", "∧": r"\wedge ", "∨": r"\vee ",
+    "∠": r"\angle ", "¢": r"\text{ cents}",
 }  # fmt: skip
 _LETTERS = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi "
@@ -47,6 +48,10 @@ _WORDS = [
     (re.compile(r"\\(?:leq|leqslant|leqq)(?![A-Za-z])"), r"\\le"),
     (re.compile(r"\\(?:geq|geqslant|geqq)(?![A-Za-z])"), r"\\ge"),
     (re.compile(r"\\neq(?![A-Za-z])"), r"\\ne"),
+    (
+        re.compile(r"(?<![A-Za-z0-9)\]}])(?:\{\})?[_^] ?\{?(\d+|[a-z])\}? ?C ?_ ?\{?(\d+|[a-z])\}?"),
+        r"\\binom{\1}{\2}",
+    ),
     (re.compile(r"\\mathbb\s*([A-Z])"), r"\\mathbb{\1}"),
     (re.compile(r"\\(?:varnothing|O)(?![A-Za-z])"), r"\\emptyset"),
     (re.compile(r"\\lbrace(?![A-Za-z])"), r"\\{"),

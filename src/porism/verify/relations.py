@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from porism.verify import realsets, scalars
-from porism.verify.equal import Agree, Same, proportional
+from porism.verify.equal import Agree, Same, proportional, same
 from porism.verify.lists import every, match
 from porism.verify.realsets import NotASet
 from porism.verify.shapes import definition, result
@@ -38,6 +38,10 @@ def real_sets(gold: Value, answer: Value, agree: Agree) -> Same:
     if isinstance(gold, Interval) and isinstance(answer, Listing) and len(answer.items) > 2:
         return Same(NO, "kind")
     for value, other in ((gold, answer), (answer, gold)):
+        if isinstance(value, Domain) and (
+            isinstance(other, Domain) or (isinstance(other, NODES) and not names(other))
+        ):
+            return Same(NO, "kind")
         if isinstance(value, NODES) and is_set(other):
             value = Listing("set", (value,))
             gold, answer = (value, answer) if value is not answer and other is answer else (gold, value)
@@ -96,6 +100,8 @@ def _definitions(gold: tuple[Node, Value], answer: tuple[Node, Value], agree: Ag
                 return Same(None, "other argument")
             given = scalars.renamed(given, theirs.name, ours.name)
     found = agree(body, given)
+    if found.equal is False and isinstance(head, Op) and _other_constant(body, given, head):
+        return Same(None, "other parameter")
     if head == other or not found.equal:
         return found
     if all(
@@ -103,6 +109,16 @@ def _definitions(gold: tuple[Node, Value], answer: tuple[Node, Value], agree: Ag
     ):
         return found  # y = x + 1 and f(x) = x + 1
     return Same(None, "other name")
+
+
+def _other_constant(gold: Value, answer: Value, head: Op) -> bool:
+    """Whether two functions differ by the letter of one constant only: f(x) = cx and f(x) = kx."""
+    if not isinstance(gold, NODES) or not isinstance(answer, NODES):
+        return False
+    ours, theirs = names(gold) - names(answer), names(answer) - names(gold)
+    if len(ours) != 1 or len(theirs) != 1 or ours & {arg.name for arg in head.args if isinstance(arg, Sym)}:
+        return False
+    return same(gold, scalars.renamed(answer, *theirs, *ours)).equal is True
 
 
 def _marks(head: Op) -> str:
@@ -119,7 +135,10 @@ def _equation(gold: Relation, answer: Relation, agree: Agree) -> Same:
     sides = (*gold.sides, *answer.sides)
     if not all(isinstance(side, NODES) for side in sides):
         inside = [agree(a, b) for a, b in zip(gold.sides, answer.sides, strict=True)]
-        return Same(YES, "sides") if all(item.equal for item in inside) else Same(None, "equation")
+        if all(item.equal for item in inside):
+            return Same(YES, "sides")
+        named = gold.sides[0] == answer.sides[0] and isinstance(gold.sides[0], Listing)
+        return Same(NO if named and inside[1].equal is False else None, "equation")
     a, b = (Op("sub", pair) for pair in ((sides[0], sides[1]), (sides[2], sides[3])))  # type: ignore[arg-type]
     if names(a) != names(b):
         return Same(NO, "other variables")

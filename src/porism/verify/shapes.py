@@ -97,7 +97,12 @@ def _listing(value: Listing) -> Value:
                 return _records(items, [head for head in heads if head is not None])
     if len(items) == 1 and kind in ("list", "set", "tuple") and isinstance(items[0], NODES):
         return items[0]
-    return Listing(kind, tuple(shape(item) for item in items))
+    return Listing(kind, tuple(item if _single(item) else shape(item) for item in items))
+
+
+def _single(value: Value) -> bool:
+    """A set of one: as a member of another it is not its element."""
+    return isinstance(value, Listing) and value.kind == "set" and len(value.items) == 1
 
 
 def _records(items: list[Value], heads: list[Node]) -> Value:
@@ -128,6 +133,9 @@ def result(value: Relation) -> Value | None:
     """What a chain of equalities arrives at; None when its parts contradict each other."""
     if any(op not in ("=", "~") for op in value.ops):
         return None
+    opening = value.sides[0]
+    if value.ops[0] == "~" and isinstance(opening, NODES) and not names(opening):
+        return opening  # sqrt(2) and its rounding
     end = next((at for at, op in enumerate(value.ops) if op == "~"), len(value.ops))
     sides = value.sides[: end + 1] if end else value.sides
     final = sides[-1]

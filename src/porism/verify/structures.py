@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 
 from porism.verify.expressions import END, MAX_DEPTH, Expressions, as_node, number, whole
-from porism.verify.joining import built, congruence, joined
+from porism.verify.joining import DOTS, built, congruence, joined
 from porism.verify.lexer import Token, Unreadable, tokens
+from porism.verify.matrices import determinant
 from porism.verify.syntax import (
     EMPTY,
     NODES,
@@ -29,7 +30,7 @@ from porism.verify.syntax import (
     Sym,
     Value,
 )
-from porism.verify.words import FRACTION_WORDS
+from porism.verify.words import FRACTION_WORDS, alters, unit_size
 
 _RELATIONS = frozenset(("=", "<", ">", "<=", ">=", "!=", "in", "notin", "~", "equiv", "subset"))
 _SETS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
@@ -37,8 +38,23 @@ _SEPARATORS = frozenset((",", ";", "and", "or", "newline"))
 _MATRIX = re.compile(r"[pbBvV]?(?:small)?matrix|array")
 _CUP = re.compile(r"(?<=[)\]}])\s*U\s*(?=[(\[{\\])")
 _TURNED = re.compile(r"([\[\]])([^\[\]]+[,;][^\[\]]+)([\[\]])")
+_REALS = re.compile(
+    r"(?:\\(?:text|mbox) ?\{ ?)?all (?:reals|real (?:numbers|values|x))(?: x)?"
+    r"(?: except(?: for)? ?\}? ?(?:x ?= ?)?(?P<points>[^{}]+))?\}?",
+    re.IGNORECASE,
+)
+_HALVES = {
+    "am": "am",
+    "pm": "pm",
+    "noon": "pm",
+    "midnight": "am",
+    "inthemorning": "am",
+    "intheafternoon": "pm",
+}
+_CLOCK = re.compile(r"(?<=\d:\d\d) ?\b([AaPp])\.? ?[Mm]\b\.?")
 _TAIL = re.compile(
-    r"[,;]?\s*(?:\\(?:text|mbox)\s*\{\s*)?\b(?:where|for (?:all|any|some|every|each)|with)\b.*|[,;]?\s*\\forall.*",
+    r"[,;]?\s*(?:\\(?:text|mbox)\s*\{\s*)?\b(?:where|for (?:all|any|some|every|each)"
+    r"|with(?!\W*(?:an? )?(?:remainder|probability|\d)))\b.*|[,;]?\s*\\forall.*",
     re.DOTALL,
 )
 
@@ -61,7 +77,7 @@ class _Reader(Expressions):
         while self.peek().kind in (";", ","):  # a leading quad
             self.at += 1
         while self.peek().kind not in close:
-            found.append(self.item())
+            found.append(DOTS if self.take("dots") else self.item())
             joint = ""
             while self.peek().kind in _SEPARATORS:  # the end of a list is no place for "or"
                 joint = self.peek().kind if joint in ("", ",", ";", "newline") else joint
@@ -156,9 +172,26 @@ class _Reader(Expressions):
             if self.peek().kind == "/" and self.peek(1).kind == "text":
                 self.at += 1
                 words.append("/")
-        if words and not isinstance(value, NODES):
-            raise Unreadable("words after a structure")
-        return Measured(value, " ".join(words)) if words else value
+        if not words:
+            return value
+        unit = " ".join(words)
+        if not isinstance(value, NODES) or alters(unit):
+            raise Unreadable("words after a structure, or of value")
+        return Measured(self.smaller(value, unit), unit)
+
+    def smaller(self, value: Node, unit: str) -> Node:
+        """The value with what follows in smaller units of the same kind added: 5 ft 6 in, 2 hours and 30 minutes."""
+        size = unit_size(unit)
+        while size is not None:
+            skipped = int(self.peek().kind == "and")
+            part, word = self.peek(skipped), self.peek(skipped + 1)
+            following = unit_size(word.text) if part.kind == "num" and word.kind == "text" else None
+            if following is None or following[0] != size[0] or following[1] >= size[1]:
+                break
+            self.at += skipped + 2
+            amount = Num(number(part.text).value * following[1] / unit_size(unit)[1])  # type: ignore[index]
+            value, size = Op("add", (value, amount)), following
+        return value
 
     def ratio(self, first: Node, token: Token) -> Value:
         parts, pieces = [first], [token]
@@ -169,8 +202,14 @@ class _Reader(Expressions):
             piece.kind == "num" and len(piece.text) == 2 for piece in pieces[1:]
         )
         clock = clock and token.kind == "num" and len(token.text) <= 2
-        self.take("text")
-        return Ratio(tuple(parts), clock)
+        words = self.take("text")
+        value = Ratio(tuple(parts), clock)
+        if words is None:
+            return value
+        half = _HALVES.get(re.sub(r"[ .]", "", words.text.lower()))
+        if alters(words.text) or (clock and half is None):
+            raise Unreadable(words.text)
+        return Measured(value, half) if clock and half else value
 
     def domain(self) -> Value:
         self.need("mathbb")
@@ -206,6 +245,8 @@ class _Reader(Expressions):
                 raise Unreadable("half-open brackets")
             return Interval(as_node(items[0]), as_node(items[1]), token.kind == "[", close == "]")
         if items is None:
+            if token.kind == "langle":
+                raise Unreadable("what one element generates")
             return value
         return Listing("bracket" if token.kind == "[" else "tuple", items)
 
@@ -265,9 +306,9 @@ class _Reader(Expressions):
         if len({len(row) for row in rows}) != 1:
             raise Unreadable("a ragged matrix")
         matrix = Matrix(tuple(rows))
-        if name[0] in "vV":
-            raise Unreadable("a determinant")
-        return matrix
+        if name[0] == "V":
+            raise Unreadable("a norm")
+        return determinant(matrix) if name[0] == "v" else matrix
 
     def environment(self) -> str:
         self.need("{")
@@ -289,6 +330,9 @@ def read(text: str, *, grouped: bool = False, tight: bool = False) -> tuple[Valu
     if turned := _TURNED.fullmatch(text):
         open_, body, close = turned.groups()
         text = ("(" if open_ == "]" else "[") + body + (")" if close == "[" else "]")
+    if reals := _REALS.fullmatch(text):
+        text = r"\mathbb{R}" + (rf" \setminus \{{{reals['points']}\}}" if reals["points"] else "")
+    text = _CLOCK.sub(r" \\text{ \1m}", text)
     text = _CUP.sub(r" \\cup ", text)
     text = _TAIL.sub("", text) or text
     reader = _Reader(tokens(text, grouped=grouped), tight=tight)

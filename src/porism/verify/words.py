@@ -19,6 +19,7 @@ NUMBER_WORDS = {word: str(at) for at, word in enumerate(_SMALL.split())} | {
 }
 
 _SCALES = {"thousand": 1000, "million": 10**6, "billion": 10**9}
+SCALE_WORDS = {word: str(size) for word, size in _SCALES.items()} | {"trillion": str(10**12), "dozen": "12"}
 _PARTS = {2: "half halves", 3: "third thirds", 4: "quarter quarters fourth fourths", 5: "fifth fifths",
           6: "sixth sixths", 8: "eighth eighths", 10: "tenth tenths"}  # fmt: skip
 FRACTION_WORDS = {word: Fraction(1, part) for part, words in _PARTS.items() for word in words.split()}
@@ -32,6 +33,14 @@ _EMPTY = re.compile(
 )
 _UNDEFINED = frozenset(("undefined", "does not exist", "dne", "doesn't exist", "not defined", "diverges", "divergent",
                         "limit does not exist", "the limit does not exist"))  # fmt: skip
+
+_INFINITE = re.compile(r"(?:there are |an? )?(?:infinitely many|infinite(?: number of)?)(?: [a-z]+)?")
+_EXCLUSIVE = (
+    frozenset(("first", "second", "third", "fourth", "fifth", "sixth")),
+    frozenset(("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")),
+    frozenset(NUMBER_WORDS),
+    *map(frozenset, (("odd", "even"), ("left", "right"), ("increasing", "decreasing"), ("always", "never"))),
+)
 
 _F = Fraction
 _UNITS: dict[str, tuple[str, Fraction]] = {}
@@ -54,7 +63,28 @@ for _base, _names in {
         for _spelling in _spellings.split():
             _UNITS[_spelling] = (_base, _size)
 
+_RATES = {"mph": "mile/hour", "kph": "km/hour", "kmh": "km/hour", "fps": "ft/s"}
 _SHORT = frozenset(("m", "s", "g", "h", "t", "l", "in", "min", "d"))
+
+
+_ALTERING_WORDS = (
+    "hundred score gross squared cubed factorial mod modulo remainder base minus plus times divided multiplied "
+    "over sqrt root percent mille permille negative below above under beyond greater least most "
+    "than except but not no never none nor impossible invalid wrong incorrect false too is are was were isn't "
+    "approximately about nearly almost or up"
+)
+_ALTERING = frozenset(_ALTERING_WORDS.split())
+
+
+def alters(noun: str) -> bool:
+    """Whether words after a number change what it says (5 million, 5 or more, 5 is wrong): no unit and no noun."""
+    words = re.findall(r"[a-z']+", noun.lower())
+    return (
+        "per cent" in noun.lower()
+        or bool(re.search(r"[\d\\=+*<>-]", re.sub(r"\^ ?[23]|-(?=[a-z])", "", noun)))
+        or any(word in _ALTERING or word in NUMBER_WORDS or word in SCALE_WORDS for word in words)
+        or any(word in FRACTION_WORDS for word in words)
+    )
 
 
 def is_unit(word: str) -> bool:
@@ -65,6 +95,15 @@ def is_unit(word: str) -> bool:
 def unit_size(unit: str) -> tuple[str, Fraction] | None:
     """What a unit measures (with its power) and its size in the base unit; None for a counted noun."""
     text = unit.lower().strip(" .")
+    text = _RATES.get(text, text)
+    over, slash, under = text.partition("/") if "/" in text else text.partition(" per ")
+    if slash:
+        if re.search(r"/| per ", under):
+            return None
+        sizes = unit_size(over), unit_size(under)
+        if sizes[0] is None or sizes[1] is None or not over:
+            return None
+        return f"{sizes[0][0]}/{sizes[1][0]}", sizes[0][1] / sizes[1][1]
     power = 1
     if match := re.fullmatch(
         r"(?:(sq|square|cubic|cu)\.? )?([a-z]+)(?: ?\^ ?([23]))?(?: (squared|cubed))?", text
@@ -88,8 +127,22 @@ def plain_words(text: str) -> str:
     return text.lower() if re.fullmatch(r"[A-Za-z][A-Za-z' ,.-]*", text) else ""
 
 
+def without_article(words: str) -> str:
+    """The words without the article that opens them."""
+    return re.sub(r"^(?:an?|the|on) (?=\w)", "", words)
+
+
+def exclusive(left: str, right: str) -> bool:
+    """Whether two phrases differ in one word each, and these exclude each other: first and second player."""
+    pairs = (without_article(left).split(), without_article(right).split())
+    if len(pairs[0]) != len(pairs[1]):
+        return False
+    unlike = [{a, b} for a, b in zip(*pairs, strict=True) if a != b]
+    return len(unlike) == 1 and any(unlike[0] <= words for words in _EXCLUSIVE)
+
+
 def known_words(words: str) -> str | None:
-    """yes, no, empty or undefined for phrases that mean these, else None."""
+    """yes, no, empty, undefined or infinite for phrases that mean these, else None."""
     words = words.strip(" ,.")
     if words in _YES:
         return "yes"
@@ -97,6 +150,8 @@ def known_words(words: str) -> str | None:
         return "no"
     if words in _UNDEFINED:
         return "undefined"
+    if _INFINITE.fullmatch(words):
+        return "infinite"
     if words != "no" and _EMPTY.fullmatch(words):
         return "empty"
     return None
@@ -127,10 +182,14 @@ def singular(noun: str) -> str:
 __all__ = [
     "FRACTION_WORDS",
     "NUMBER_WORDS",
+    "SCALE_WORDS",
+    "alters",
+    "exclusive",
     "is_unit",
     "known_words",
     "number_phrase",
     "plain_words",
     "singular",
     "unit_size",
+    "without_article",
 ]
