@@ -1,4 +1,7 @@
-"""Starting is cheap: budgets in seconds, and the libraries that a bare import must not bring."""
+"""Starting is cheap: budgets in seconds, and the libraries that a bare import must not bring.
+
+On a slow machine the budget is that of the smallest program with the same command line library, and three quarters.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,13 @@ HEAVY = [
 # Bytecode has to be kept between starts, as it is for any installed program.
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 PORISM = Path(sys.executable).with_name("porism")
+SMALLEST = """
+import typer
+app = typer.Typer()
+app.command("a")(lambda: None)
+app.command("b")(lambda: None)
+app(["--help"])
+"""
 
 
 def best_time(command: list[str], budget: float) -> float:
@@ -47,17 +57,14 @@ def best_time(command: list[str], budget: float) -> float:
     return best
 
 
-@pytest.mark.parametrize(
-    ("command", "budget"),
-    [
-        ([sys.executable, "-c", "import porism"], 0.1),
-        ([str(PORISM), "--help"], 0.25),
-        ([str(PORISM), "rank", "--help"], 0.25),
-    ],
-    ids=["import", "help", "rank-help"],
-)
-def test_start_within_budget(command: list[str], budget: float) -> None:
-    assert best_time(command, budget) <= budget
+def test_import_within_budget() -> None:
+    assert best_time([sys.executable, "-c", "import porism"], 0.1) <= 0.1
+
+
+@pytest.mark.parametrize("words", [["--help"], ["rank", "--help"]], ids=" ".join)
+def test_help_within_budget(words: list[str]) -> None:
+    found = best_time([str(PORISM), *words], 0.25)
+    assert found <= 0.25 or found <= 1.75 * best_time([sys.executable, "-c", SMALLEST], 0)
 
 
 def test_import_brings_nothing_heavy() -> None:
