@@ -25,11 +25,10 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from harness_server import MARK
@@ -217,7 +216,7 @@ def compare(requests: int, at_once: int, pairs: int) -> None:
                 )
     ideal = requests / at_once * DELAY
     report(
-        _median(
+        Figure.over(
             "harness: time from first request to last answer, of the ideal",
             [done.span / ideal for done in runs["porism"]],
             rule="at most",
@@ -226,20 +225,20 @@ def compare(requests: int, at_once: int, pairs: int) -> None:
     )
     for side in sides:
         report(
-            _median(f"{side}: whole process", [done.took.seconds for done in runs[side]], "s"),
-            _median(f"{side}: processor time", [done.took.cpu for done in runs[side]], "s"),
+            Figure.over(f"{side}: whole process", [done.took.seconds for done in runs[side]], "s"),
+            Figure.over(f"{side}: processor time", [done.took.cpu for done in runs[side]], "s"),
             Figure(what=f"{side}: processor time to start, of one request", value=starts[side], unit="s"),
         )
     for side in RIVALS:
         pairs_of = list(zip(runs["porism"], runs[side], strict=True))
         report(
-            _median(
+            Figure.over(
                 f"processor time of {side}, times that of porism",
                 [theirs.took.cpu / ours.took.cpu for ours, theirs in pairs_of],
                 rule="at least",
                 bound=4,
             ),
-            _median(
+            Figure.over(
                 f"the same without starting: {side}",
                 [
                     (theirs.took.cpu - starts[side]) / (ours.took.cpu - starts["porism"])
@@ -247,10 +246,6 @@ def compare(requests: int, at_once: int, pairs: int) -> None:
                 ],
             ),
         )
-
-
-def _median(what: str, values: Sequence[float], unit: str = "", **bound: Any) -> Figure:
-    return Figure(what=what, value=median(values), unit=unit, spread=(min(values), max(values)), **bound)
 
 
 def ceiling(requests: int, at_once: int) -> None:

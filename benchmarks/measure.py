@@ -7,10 +7,11 @@ import operator
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from statistics import median
+from typing import Any, Literal, NamedTuple
 
 FIGURES = "PORISM_BENCH_FIGURES"  # names the file that figures are appended to
 # Bytecode has to be kept between starts, as it is for any installed program.
@@ -99,6 +100,11 @@ class Figure:
     rule: Literal["at most", "at least", "under"] | None = None
     bound: float = 0.0
     spread: tuple[float, float] | None = None
+
+    @classmethod
+    def over(cls, what: str, values: Sequence[float], unit: str = "", **bound: Any) -> Figure:
+        """The median of several runs, with their spread."""
+        return cls(what=what, value=median(values), unit=unit, spread=(min(values), max(values)), **bound)
 
     @property
     def holds(self) -> bool | None:

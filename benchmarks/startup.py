@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from statistics import median
 
 from measure import Figure, measured, report
 
@@ -20,16 +19,7 @@ def main() -> None:
     ):
         measured(*command)
         times = [measured(*command).seconds for _ in range(STARTS)]
-        report(
-            Figure(
-                what=what,
-                value=median(times),
-                unit="s",
-                rule="under",
-                bound=bound,
-                spread=(min(times), max(times)),
-            )
-        )
+        report(Figure.over(what, times, "s", rule="under", bound=bound))
 
 
 if __name__ == "__main__":

@@ -69,18 +69,18 @@ def _option(letter: str, text: str, answer: str, compare: Compared) -> Same:
     """A gold that has the letter and the text of its option: either is enough, both must fit."""
     given = _CHOSEN.fullmatch(answer)
     if given is None or given[1].islower() or _DENIED.search(given[2]):
-        found = _same(compare(answer, text))
+        found = _same(compare(answer, text), "choice")
         return found if found.equal or not _LETTER.search(answer) else Same(None, "choice")
     rest = given[2].strip(" ).:,")
     alike = letter == given[1]
     if not rest:
         return Same(alike, "choice")
-    fits = _same(compare(rest, text)).equal
+    fits = _same(compare(rest, text), "choice").equal
     return Same(alike if fits is alike else None, "choice")
 
 
-def _same(verdict: Verdict) -> Same:
-    return Same({"correct": True, "wrong": False}.get(verdict.kind), "choice")
+def _same(verdict: Verdict, rule: str) -> Same:
+    return Same({"correct": True, "wrong": False}.get(verdict.kind), rule)
 
 
 def labelled(text: str) -> dict[str, str]:
@@ -110,8 +110,7 @@ def parts(gold: str, answer: str, compare: Compared) -> Same | None:
         return Same(True if unnamed else None, "parts")
     if not known or known.keys() != given.keys():
         return None
-    kinds = [compare(given[label], known[label]).kind for label in known]
-    return every([Same({"correct": True, "wrong": False}.get(kind), "parts") for kind in kinds], "parts")
+    return every([_same(compare(given[label], known[label]), "parts") for label in known], "parts")
 
 
 __all__ = ["choices", "labelled", "parts", "unwrapped"]
